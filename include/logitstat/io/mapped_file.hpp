@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <boost/interprocess/file_mapping.hpp>
+#include <boost/interprocess/mapped_region.hpp>
+
+#include "logitstat/error.hpp"
+
+namespace logitstat {
+
+/// The bytes of a file, read-only: mapped when it is a regular file, so that nothing is copied and pages come as they
+/// are touched; read to the end when it is a pipe or a terminal (`<(zcat trace.gz)`, /dev/stdin). Movable; the bytes
+/// live as long as the object.
+///
+/// The file must not shrink while it is mapped: touching a page beyond the new end ends the process (SIGBUS on POSIX).
+class MappedFile {
+  public:
+    /// Throws io_error when the path does not exist, is a directory, or cannot be opened, mapped or read.
+    explicit MappedFile(const std::filesystem::path& path) {
+        namespace fs = std::filesystem;
+        std::error_code error;
+        const fs::file_status status = fs::status(path, error);
+        if (error) { throw io_error(path.string(), "cannot open: " + error.message()); }
+        if (fs::is_directory(status)) { throw io_error(path.string(), "is a directory, not a file"); }
+        if (!fs::is_regular_file(status)) {
+            read_all(path);
+            return;
+        }
+        const std::uintmax_t size = fs::file_size(path, error);
+        if (error) { throw io_error(path.string(), "cannot read its size: " + error.message()); }
+        if (size == 0) { return; } // an empty mapping is refused by the system; some special files claim size 0
+        try {
+            using namespace boost::interprocess;
+            region_ = mapped_region(file_mapping(path.string().c_str(), read_only), read_only);
+            region_.advise(mapped_region::advice_sequential);
+        } catch (const boost::interprocess::interprocess_exception& e) {
+            throw io_error(path.string(), std::string("cannot open: ") + e.what());
+        }
+    }
+
+    std::string_view text() const noexcept {
+        if (region_.get_address() != nullptr) {
+            return {static_cast<const char*>(region_.get_address()), region_.get_size()};
+        }
+        return buffer_;
+    }
+
+  private:
+    void read_all(const std::filesystem::path& path) {
+        std::ifstream stream(path, std::ios::binary);
+        if (!stream) { throw io_error(path.string(), "cannot open"); }
+        buffer_.assign(std::istreambuf_iterator<char>(stream), {});
+        if (stream.bad()) { throw io_error(path.string(), "cannot read"); }
+    }
+
+    boost::interprocess::mapped_region region_;
+    std::string buffer_;
+};
+
+} // namespace logitstat

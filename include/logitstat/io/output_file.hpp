@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <random>
+#include <string>
+#include <system_error>
+
+#include "logitstat/error.hpp"
+
+namespace logitstat {
+
+/// A file that appears under its name only when it is complete: bytes go to a temporary beside it, `commit` renames.
+/// Without `commit` (an exception on the way) the temporary is removed and a previous file keeps its content. A target
+/// that is not a regular file (/dev/stdout, a pipe) is written to directly, never replaced; a symbolic link is
+/// followed.
+class OutputFile {
+  public:
+    /// Throws io_error when the temporary cannot be created.
+    explicit OutputFile(const std::filesystem::path& path) : name_(path.string()) {
+        namespace fs = std::filesystem;
+        std::error_code ignored;
+        const fs::file_status status = fs::status(path, ignored);
+        if (fs::is_directory(status)) { throw io_error(name_, "cannot write: it is a directory"); }
+        direct_ = fs::exists(status) && !fs::is_regular_file(status);
+        target_ = direct_ ? path : fs::weakly_canonical(path, ignored);
+        if (target_.empty()) { target_ = path; }
+        written_ = target_;
+        if (!direct_) { written_ += ".part-" + std::to_string(std::random_device{}()); }
+        errno = 0;
+        stream_.open(written_, std::ios::binary | std::ios::trunc);
+        if (!stream_) { throw io_error(name_, "cannot write: " + reason()); }
+    }
+
+    OutputFile(const OutputFile&) = delete;
+    OutputFile& operator=(const OutputFile&) = delete;
+
+    ~OutputFile() {
+        if (!committed_ && !direct_) {
+            stream_.close();
+            std::error_code ignored;
+            std::filesystem::remove(written_, ignored);
+        }
+    }
+
+    std::ostream& stream() noexcept { return stream_; }
+
+    /// Completes the file under its name. Throws io_error when a byte could not be written or the rename fails; then
+    /// nothing has appeared.
+    void commit() {
+        errno = 0;
+        stream_.close();
+        if (!stream_) { throw io_error(name_, "cannot write: " + reason()); }
+        if (!direct_) {
+            std::error_code error;
+            std::filesystem::rename(written_, target_, error);
+            if (error) { throw io_error(name_, "cannot write: " + error.message()); }
+        }
+        committed_ = true;
+    }
+
+  private:
+    static std::string reason() {
+        return errno != 0 ? std::generic_category().message(errno) : std::string("the output stream failed");
+    }
+
+    std::string name_;
+    std::filesystem::path target_, written_;
+    std::ofstream stream_;
+    bool direct_ = false;
+    bool committed_ = false;
+};
+
+} // namespace logitstat

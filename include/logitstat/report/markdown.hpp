@@ -1,0 +1,105 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "logitstat/compare.hpp"
+#include "logitstat/report/format.hpp"
+
+namespace logitstat {
+
+namespace report {
+
+/// Text inside a Markdown table cell: printable, and with the characters that would end the cell or start markup
+/// escaped.
+inline std::string cell(std::string_view text) {
+    std::string escaped;
+    for (const char c : printable(text)) {
+        if (std::string_view("\\`*_|<>[]").find(c) != std::string_view::npos) { escaped += '\\'; }
+        escaped += c;
+    }
+    return escaped;
+}
+
+/// A table in the dialect that the usual forges share: header, rule, rows; the first column left, the rest right.
+inline std::string table(const std::vector<std::vector<std::string>>& rows) {
+    const auto row = [](const std::vector<std::string>& cells) {
+        std::string text = "|";
+        for (const std::string& c : cells) { text += " " + c + " |"; }
+        return text + "\n";
+    };
+    std::string out = row(rows.front()) + "|---|";
+    for (std::size_t i = 1; i < rows.front().size(); ++i) { out += "---:|"; }
+    out += "\n";
+    for (std::size_t i = 1; i < rows.size(); ++i) { out += row(rows[i]); }
+    return out;
+}
+
+} // namespace report
+
+/// A comparison as Markdown, to paste into a pull request or a correctness document.
+inline std::string markdown_report(const Comparison& c) {
+    using namespace report;
+    std::vector<std::vector<std::string>> rows;
+    std::string out = "**" + std::string(to_string(c.verdict)) + "**: " + cell(verdict_reason(c)) + "\n\n";
+    const auto arm = [](const TraceSource& source) {
+        const std::string name = cell(arm_name(source));
+        return name.empty() ? std::string("-") : name;
+    };
+    out += table(
+        {{"", "reference", "candidate"},
+         {"trace", cell(c.reference.path), cell(c.candidate.path)},
+         {"model", arm(c.reference), arm(c.candidate)},
+         {"perplexity (± iid SE)", fixed(c.reference_perplexity.value, 4) + " ± " + fixed(c.reference_perplexity.se, 4),
+          fixed(c.candidate_perplexity.value, 4) + " ± " + fixed(c.candidate_perplexity.se, 4)},
+         {"accuracy", percent(c.reference_accuracy.rate()), percent(c.candidate_accuracy.rate())}});
+    const NllDifference& d = c.nll_difference;
+    const LogitDelta& delta = c.logit_delta;
+    rows = {{"figure", "value"},
+            {"positions", std::to_string(c.positions)},
+            {"top-1 disagreements", std::to_string(c.disagreements) + " (" + percent(c.disagreement_rate()) + ")"},
+            {"largest gap at a disagreement", c.largest_gap ? fixed(c.largest_gap->gap, 6) + ", " +
+                                                                  rank_name(c.largest_gap->rank, c.candidate_k) + ", " +
+                                                                  place(*c.largest_gap)
+                                                            : "none, every position agrees"},
+            {"hard ties / candidate ties", std::to_string(c.hard_ties) + " / " + std::to_string(c.candidate_ties)},
+            {"logit delta p50 / p90 / p99 / max", fixed(delta.p50, 4) + " / " + fixed(delta.p90, 4) + " / " +
+                                                      fixed(delta.p99, 4) + " / " + fixed(delta.max, 4)},
+            {"perplexity change", with_sign(*d.perplexity_percent, 3) + " %"},
+            {"NLL difference (nats)", with_sign(*d.mean, 6) + (d.se ? " ± " + fixed(*d.se, 6) : "")},
+            {"higher / lower / equal",
+             std::to_string(d.higher) + " / " + std::to_string(d.lower) + " / " + std::to_string(d.equal)}};
+    if (c.skipped_non_finite > 0) { rows.push_back({"non-finite, left out", std::to_string(c.skipped_non_finite)}); }
+    out += "\n" + table(rows);
+    if (!c.sweep.empty()) {
+        rows = {{"gap >=", "decided", "mismatches", "rate"}};
+        for (const DecidedCount& at : c.sweep) {
+            rows.push_back({shortest(at.threshold), std::to_string(at.positions), std::to_string(at.mismatches),
+                            percent(at.rate(), 3)});
+        }
+        out += "\n" + table(rows);
+    }
+    if (!c.ranks.empty()) {
+        rows = {{"reference's token in the candidate", "disagreements"}};
+        for (const RankCount& r : c.ranks) {
+            rows.push_back({rank_name(r.rank, c.candidate_k), std::to_string(r.count)});
+        }
+        out += "\n" + table(rows);
+    }
+    if (!c.worst.empty()) {
+        rows = {{"position", "chunk", "pos", "target", "reference", "candidate", "gap", "rank"}};
+        for (const Disagreement& w : c.worst) {
+            rows.push_back({std::to_string(w.index), std::to_string(w.chunk), std::to_string(w.pos),
+                            std::to_string(w.target), std::to_string(w.reference_token),
+                            std::to_string(w.candidate_token), fixed(w.gap, 6),
+                            w.rank ? std::to_string(*w.rank) : rank_name(w.rank, c.candidate_k)});
+        }
+        out += "\n" + table(rows);
+    }
+    if (!c.warnings.empty()) { out += "\n"; }
+    for (const std::string& warning : c.warnings) { out += "- warning: " + cell(warning) + "\n"; }
+    return out;
+}
+
+} // namespace logitstat

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "logitstat/compare.hpp"
+#include "logitstat/report/format.hpp"
+
+namespace logitstat {
+
+struct TextOptions {
+    bool color = false; ///< ANSI colours for the verdict and the headings
+};
+
+namespace report {
+
+/// Builds the text report section by section; each figure says what it is, so that no manual is needed.
+class TextReport {
+  public:
+    TextReport(const Comparison& comparison, const TextOptions& options) : c(comparison), color(options.color) {}
+
+    std::string str() {
+        header();
+        agreement();
+        sweep();
+        ranks();
+        worst();
+        logit_delta();
+        perplexity();
+        accuracy();
+        warnings();
+        return std::move(out);
+    }
+
+  private:
+    void line(const std::string& text = {}) { out += text + "\n"; }
+    void heading(const std::string& text) { line("\n" + paint(text, "1")); }
+    std::string paint(const std::string& text, const char* code) const {
+        return color ? "\x1b[" + std::string(code) + "m" + text + "\x1b[0m" : text;
+    }
+
+    void arm(const std::string& label, const TraceSource& source) {
+        line(pad_right(label, 11) + (source.path.empty() ? "(in memory)" : printable(source.path)));
+        if (const std::string name = arm_name(source); !name.empty()) { line(std::string(11, ' ') + name); }
+        if (source.skipped_lines > 0) {
+            line(std::string(11, ' ') + counted(static_cast<std::int64_t>(source.skipped_lines), "line") +
+                 " ahead of the data skipped");
+        }
+    }
+
+    void header() {
+        arm("reference", c.reference);
+        arm("candidate", c.candidate);
+        line("compared   " + counted(c.positions, "position") + " in " +
+             counted(static_cast<std::int64_t>(c.chunks), "chunk") + ", top-" + std::to_string(c.reference_k) +
+             " against top-" + std::to_string(c.candidate_k));
+        if (c.skipped_non_finite > 0) {
+            line("           " + counted(c.skipped_non_finite, "position") + " with non-finite values left out");
+        }
+        const char* code = c.verdict == Verdict::fail ? "1;31" : c.verdict == Verdict::inconclusive ? "1;33" : "1;32";
+        std::string word(to_string(c.verdict));
+        for (char& letter : word) { letter = static_cast<char>(letter - 'a' + 'A'); }
+        line("\nverdict    " + paint(word, code) + ": " + verdict_reason(c));
+    }
+
+    void agreement() {
+        heading("Top-1 agreement");
+        line("  the best tokens differ at " + std::to_string(c.disagreements) + " of " +
+             counted(c.positions, "position") + " (" + percent(c.disagreement_rate()) + ")");
+        if (c.largest_gap) {
+            line("  largest reference gap at a disagreement: " + fixed(c.largest_gap->gap, 6) + ", " +
+                 rank_name(c.largest_gap->rank, c.candidate_k) + ", at " + place(*c.largest_gap));
+            line("  so at any threshold above it there is no mismatch");
+        }
+        line("  hard ties: the reference's two best logits are equal at " + counted(c.hard_ties, "position"));
+    }
+
+    void sweep() {
+        if (c.sweep.empty()) { return; }
+        heading("Mismatches where the reference had decided (its two best logits at least so far apart)");
+        line("      gap >=   decided  mismatches       rate");
+        for (const DecidedCount& at : c.sweep) {
+            line(pad_left(shortest(at.threshold), 12) + pad_left(std::to_string(at.positions), 10) +
+                 pad_left(std::to_string(at.mismatches), 12) + pad_left(percent(at.rate()), 11) +
+                 (at.threshold == c.decided.threshold ? "   <- verdict" : ""));
+        }
+    }
+
+    void ranks() {
+        if (c.ranks.empty()) { return; }
+        heading("Where the reference's token landed in the candidate, at the disagreements");
+        for (const RankCount& r : c.ranks) {
+            line("  " + pad_right(rank_name(r.rank, c.candidate_k), 14) + pad_left(std::to_string(r.count), 8) +
+                 pad_left(percent(static_cast<double>(r.count) / static_cast<double>(c.disagreements), 1), 10));
+        }
+        line("  candidate ties: at " + std::to_string(c.candidate_ties) +
+             " of them the candidate gives both tokens the same logit");
+    }
+
+    void worst() {
+        if (c.worst.empty()) { return; }
+        heading("The worst disagreements, by the reference's gap");
+        line("    position     chunk       pos    target  reference  candidate         gap  rank in candidate");
+        for (const Disagreement& d : c.worst) {
+            line(pad_left(std::to_string(d.index), 12) + pad_left(std::to_string(d.chunk), 10) +
+                 pad_left(std::to_string(d.pos), 10) + pad_left(std::to_string(d.target), 10) +
+                 pad_left(std::to_string(d.reference_token), 11) + pad_left(std::to_string(d.candidate_token), 11) +
+                 pad_left(fixed(d.gap, 6), 12) + "  " +
+                 (d.rank ? std::to_string(*d.rank) : rank_name(d.rank, c.candidate_k)));
+        }
+    }
+
+    void logit_delta() {
+        heading("Logit of the reference's own choice, candidate - reference");
+        const LogitDelta& d = c.logit_delta;
+        line("  listed by the candidate at " + std::to_string(d.count) + " of " + counted(c.positions, "position"));
+        if (d.count == 0) { return; }
+        line("  size    p50 " + fixed(d.p50, 4) + "   p90 " + fixed(d.p90, 4) + "   p99 " + fixed(d.p99, 4) +
+             "   max " + fixed(d.max, 4));
+        line("  signed  mean " + with_sign(*d.mean_signed, 4));
+    }
+
+    void perplexity() {
+        heading("Perplexity on the corpus tokens (lower is better; +- one iid standard error)");
+        const auto arm_line = [&](const char* label, const Perplexity& p) {
+            line("  " + pad_right(label, 11) + fixed(p.value, 4) + (p.se ? " +- " + fixed(*p.se, 4) : ""));
+        };
+        arm_line("reference", c.reference_perplexity);
+        arm_line("candidate", c.candidate_perplexity);
+        const NllDifference& d = c.nll_difference;
+        line("  change     " + with_sign(*d.perplexity_percent, 3) + " % (ratio " + fixed(*d.perplexity_ratio, 6) +
+             ")");
+        heading("NLL difference at each position, candidate - reference, in nats (above 0: the candidate is worse)");
+        line("  mean       " + with_sign(*d.mean, 6) +
+             (d.se ? " +- " + fixed(*d.se, 6) + " (iid standard error)" : "") +
+             (d.t ? ", " + fixed(std::abs(*d.t), 2) + " standard errors from zero" : ""));
+        line("  higher at " + std::to_string(d.higher) + ", lower at " + std::to_string(d.lower) + ", equal at " +
+             counted(d.equal, "position"));
+        line("  largest    " + fixed(d.max_abs, 6) + " at position " + std::to_string(*d.max_abs_index));
+    }
+
+    void accuracy() {
+        heading("Accuracy: how often the best token is the corpus token");
+        const auto arm_line = [&](const char* label, const Accuracy& a) {
+            line("  " + pad_right(label, 11) + percent(a.rate()) + " (" + std::to_string(a.correct) + " of " +
+                 std::to_string(a.positions) + ")");
+        };
+        arm_line("reference", c.reference_accuracy);
+        arm_line("candidate", c.candidate_accuracy);
+    }
+
+    void warnings() {
+        if (c.warnings.empty()) { return; }
+        heading("Warnings");
+        for (const std::string& warning : c.warnings) { line("  " + paint(printable(warning), "33")); }
+    }
+
+    const Comparison& c;
+    const bool color;
+    std::string out;
+};
+
+} // namespace report
+
+/// A comparison as text for a person, readable from top to bottom. Lines end with '\n'; no trailing blank line.
+inline std::string text_report(const Comparison& comparison, const TextOptions& options = {}) {
+    return report::TextReport(comparison, options).str();
+}
+
+} // namespace logitstat

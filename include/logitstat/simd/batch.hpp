@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <type_traits>
+
+#include <xsimd/xsimd.hpp>
+
+/// The only header that names calls which differ between versions of xsimd (8 to 13), and the few vector idioms that
+/// the kernels share. Everything is templated on the architecture, so that one build can hold several.
+namespace logitstat::simd {
+
+template <class T, class Arch> using batch = xsimd::batch<T, Arch>;
+
+/// Sum of the lanes. By way of memory: it runs once a block, and g++ 12 warns inside its own AVX-512 headers when xsimd
+/// adds across a register.
+template <class T, class Arch> T sum_lanes(const batch<T, Arch>& x) {
+    std::array<T, batch<T, Arch>::size> lanes;
+    x.store_unaligned(lanes.data());
+    return std::accumulate(lanes.begin(), lanes.end(), T(0));
+}
+
+/// Bitwise or of the lanes.
+template <std::unsigned_integral T, class Arch> T or_lanes(const batch<T, Arch>& x) {
+    std::array<T, batch<T, Arch>::size> lanes;
+    x.store_unaligned(lanes.data());
+    return std::accumulate(lanes.begin(), lanes.end(), T(0), std::bit_or<>());
+}
+
+/// A batch of doubles from `double` or `float` memory of any alignment; floats are widened exactly.
+template <class Arch> batch<double, Arch> load_doubles(const double* from) {
+    return batch<double, Arch>::load_unaligned(from);
+}
+template <class Arch> batch<double, Arch> load_doubles(const float* from) {
+    return xsimd::load_as<double, Arch>(from, xsimd::unaligned_mode());
+}
+
+/// Adds one to the lanes of `count` where `mask` holds. Counting in the type that was compared keeps mask and counter
+/// in registers of one shape; a count in double is exact up to 2^53.
+template <class T, class Arch> void count_lanes(batch<T, Arch>& count, const xsimd::batch_bool<T, Arch>& mask) {
+    if constexpr (std::is_integral_v<T> && sizeof(mask) == sizeof(count)) {
+        count -= xsimd::bitwise_cast(mask); // a true lane is all ones, that is -1
+    } else {
+        count = xsimd::select(mask, count + batch<T, Arch>(T(1)), count); // one masked addition on AVX-512
+    }
+}
+
+} // namespace logitstat::simd

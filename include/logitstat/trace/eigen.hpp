@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+#include <Eigen/Core>
+
+#include "logitstat/trace/trace.hpp"
+
+/// Columns as Eigen arrays, in place: for statistics of one's own, written as expressions.
+namespace logitstat {
+
+template <class T> using ArrayMap = Eigen::Map<const Eigen::Array<std::remove_const_t<T>, Eigen::Dynamic, 1>>;
+
+/// A column as an array of n: `(as_array(b.nll) - as_array(a.nll)).mean()`. No copy; the column must outlive the map.
+template <class T> ArrayMap<T> as_array(std::span<T> column) {
+    return {column.data(), static_cast<Eigen::Index>(column.size())};
+}
+
+/// The k planes as an array of n rows and k columns, in place.
+template <class T> auto as_planes(std::span<T> planes, std::size_t k) {
+    using Planes = Eigen::Array<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic>;
+    const auto columns = static_cast<Eigen::Index>(k);
+    const auto rows = k == 0 ? Eigen::Index{0} : static_cast<Eigen::Index>(planes.size()) / columns;
+    return Eigen::Map<const Planes>(planes.data(), rows, columns);
+}
+
+} // namespace logitstat
