@@ -1,2 +1,159 @@
+// The published figures of real traces, from their files to the verdict: every column of the producers' table at the
+// precision that they print.
+
+#include <cmath>
 #include <cstdio>
-int main() { std::puts("SKIPPED"); return 77; }
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "logitstat/logitstat.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using logitstat::Comparison;
+using Row = std::map<std::string, std::string>; // column -> printed figure
+
+int passed = 0, failed = 0;
+
+void check(bool ok, const Row& row, const std::string& what, const std::string& expected, const std::string& actual) {
+    ++(ok ? passed : failed);
+    if (!ok) {
+        std::printf("FAILED: %s %s: %s: expected %s, got %s\n", row.at("model").c_str(), row.at("width").c_str(),
+                    what.c_str(), expected.c_str(), actual.c_str());
+    }
+}
+
+std::string shown(const std::optional<double>& x) {
+    std::ostringstream out;
+    out.precision(12);
+    if (!x) { return "-"; }
+    out << *x;
+    return out.str();
+}
+
+/// Does `figure` print as `text`, which has been rounded to its last digit? A `-` says that there is no figure.
+bool prints_as(const std::optional<double>& figure, const std::string& text) {
+    if (text == "-" || !figure) { return text == "-" && !figure; }
+    char* end = nullptr;
+    const double printed = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0') { return false; }
+    const std::size_t point = text.find('.');
+    const auto decimals = point == std::string::npos ? 0.0 : static_cast<double>(text.size() - point - 1);
+    // A hair above half a unit: printed ties are rounded either way. False for NaN.
+    return std::abs(*figure - printed) <= 0.500001 * std::pow(10.0, -decimals);
+}
+
+std::string ranks_of(const Comparison& c) {
+    std::string text;
+    for (const auto& [rank, count] : c.ranks) {
+        text += (text.empty() ? "" : ",") + (rank ? std::to_string(*rank) : ">k") + ":" + std::to_string(count);
+    }
+    return text.empty() ? "-" : text;
+}
+
+std::optional<double> number(auto x) { return static_cast<double>(x); }
+
+/// How each column of figures is computed.
+const std::map<std::string, std::function<std::optional<double>(const Comparison&)>, std::less<>> figures{
+    {"positions", [](const Comparison& c) { return number(c.positions); }},
+    {"top1_disagree", [](const Comparison& c) { return number(c.disagreements); }},
+    {"decided05", [](const Comparison& c) { return number(c.sweep.at(0).positions); }},
+    {"mismatch05", [](const Comparison& c) { return number(c.sweep.at(0).mismatches); }},
+    {"decided10", [](const Comparison& c) { return number(c.sweep.at(1).positions); }},
+    {"mismatch10", [](const Comparison& c) { return number(c.sweep.at(1).mismatches); }},
+    {"decided20", [](const Comparison& c) { return number(c.decided.positions); }},
+    {"mismatch20", [](const Comparison& c) { return number(c.decided.mismatches); }},
+    {"largest_gap", [](const Comparison& c) { return c.largest_gap ? number(c.largest_gap->gap) : std::nullopt; }},
+    {"delta_p50", [](const Comparison& c) { return c.logit_delta.p50; }},
+    {"delta_p90", [](const Comparison& c) { return c.logit_delta.p90; }},
+    {"delta_p99", [](const Comparison& c) { return c.logit_delta.p99; }},
+    {"delta_max", [](const Comparison& c) { return c.logit_delta.max; }},
+    {"ppl_ref", [](const Comparison& c) { return number(c.reference_perplexity.value); }},
+    {"ppl_cand", [](const Comparison& c) { return number(c.candidate_perplexity.value); }},
+    {"ppl_pct", [](const Comparison& c) { return c.nll_difference.perplexity_percent; }},
+    {"dnll_mean", [](const Comparison& c) { return c.nll_difference.mean; }},
+    {"dnll_se", [](const Comparison& c) { return c.nll_difference.se; }},
+    {"dnll_higher", [](const Comparison& c) { return number(c.nll_difference.higher); }},
+    {"dnll_lower", [](const Comparison& c) { return number(c.nll_difference.lower); }},
+    {"dnll_max_abs", [](const Comparison& c) { return c.nll_difference.max_abs; }},
+};
+
+void check_row(const Row& row, const fs::path& traces) {
+    const auto reference = logitstat::read_trace(traces / row.at("reference"));
+    const auto candidate = logitstat::read_trace(traces / row.at("candidate"));
+    const Comparison c = logitstat::compare(reference, candidate, {.decided_gap = 2.0, .thresholds = {0.5, 1.0}});
+    for (const auto& [column, expected] : row) {
+        if (column == "ranks") {
+            check(ranks_of(c) == expected, row, column, expected, ranks_of(c));
+        } else if (column == "verdict") {
+            const std::string verdict(logitstat::to_string(c.verdict));
+            check(verdict == expected, row, column, expected, verdict);
+        } else if (const auto figure = figures.find(column); figure != figures.end()) {
+            const auto actual = figure->second(c);
+            check(prints_as(actual, expected), row, column, expected, shown(actual));
+        } else if (column != "model" && column != "width" && column != "reference" && column != "candidate") {
+            check(false, row, column, expected, "an unknown column");
+        }
+    }
+    // That model's loader writes five lines ahead of the data; none of the others writes any.
+    const std::size_t chatter = row.at("model").starts_with("nemotron") ? 5 : 0;
+    for (const auto* trace : {&reference, &candidate}) {
+        check(trace->source.skipped_lines == chatter, row, "skipped lines of " + trace->source.path,
+              std::to_string(chatter), std::to_string(trace->source.skipped_lines));
+    }
+    check(c.warnings.empty(), row, "warnings", "none", c.warnings.empty() ? "none" : c.warnings.front());
+    const Comparison self = logitstat::compare(reference, reference);
+    check(self.verdict == logitstat::Verdict::identical && self.identical_data && self.nll_difference.se == 0.0, row,
+          "the reference with itself", "identical", std::string(logitstat::to_string(self.verdict)));
+}
+
+std::vector<std::string> split(const std::string& line) {
+    std::vector<std::string> words;
+    std::istringstream in(line);
+    for (std::string word; std::getline(in, word, '\t');) { words.push_back(word); }
+    return words;
+}
+
+int run(const fs::path& traces) {
+    const fs::path table = traces / ".." / "expected" / "mlxcel_pairs.tsv";
+    if (traces.empty() || !fs::is_directory(traces) || !fs::exists(table)) {
+        std::printf("SKIPPED: no real traces at '%s', or no table of expected figures beside them\n",
+                    traces.string().c_str());
+        return 77;
+    }
+    std::ifstream in(table);
+    std::string line;
+    std::getline(in, line);
+    const std::vector<std::string> columns = split(line);
+    int rows = 0;
+    while (std::getline(in, line)) {
+        const std::vector<std::string> words = split(line);
+        Row row{{"model", "?"}, {"width", "?"}};
+        for (std::size_t i = 0; i < std::min(words.size(), columns.size()); ++i) { row[columns[i]] = words[i]; }
+        check(words.size() == columns.size(), row, "fields", std::to_string(columns.size()),
+              std::to_string(words.size()));
+        try {
+            check_row(row, traces);
+        } catch (const std::exception& error) { check(false, row, "exception", "none", error.what()); }
+        ++rows;
+    }
+    std::printf("%d pairs: %d checks passed, %d failed\n", rows, passed, failed);
+    return rows > 0 && failed == 0 ? 0 : 1;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const char* elsewhere = std::getenv("LOGITSTAT_REAL_TRACES");
+    return run(elsewhere != nullptr ? elsewhere : argc > 1 ? argv[1] : "");
+}

@@ -20,8 +20,12 @@ namespace logitstat::simd {
 /// cache together, and the sum over lanes that ends each count is paid once in so many positions.
 inline constexpr std::size_t gap_block = 1024;
 
-/// gaps[i] = double(best[i]) - double(second[i]). Returns false when a gap is negative or not finite, that is when the
-/// input is no pair of best and second-best finite logits; the caller finds out where. Precondition: sizes are equal.
+/// |x| by its bits, also where -ffast-math lets a compiler take -0.0 for 0.0.
+inline double without_sign(double x) { return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) << 1 >> 1); }
+
+/// gaps[i] = double(best[i]) - double(second[i]), and never -0.0. Returns false when a gap is negative or not finite,
+/// that is when the input is no pair of best and second-best finite logits; the caller finds out where. Precondition:
+/// sizes are equal.
 template <class Arch = xsimd::default_arch, std::floating_point Real>
 bool fill_gaps(std::span<const Real> best, std::span<const Real> second, std::span<double> gaps) {
     using doubles = batch<double, Arch>;
@@ -43,8 +47,13 @@ bool fill_gaps(std::span<const Real> best, std::span<const Real> second, std::sp
         suspect |= bits | ((bits & exponent) + exponent_unit);
     }
     if ((suspect >> 63) == 0) { return true; }
-    // -0.0 - 0.0 is -0.0: a sign bit, but a gap of zero.
-    return std::all_of(gaps.begin(), gaps.end(), [](double gap) { return is_finite(gap) && gap >= 0; });
+    // -0.0 - 0.0 is -0.0: a sign bit, but a gap of zero, which is stored as +0.0. By its bits, since a compiler that is
+    // told to ignore the sign of zeros would see nothing to do.
+    for (double& gap : gaps) {
+        if (!is_finite(gap) || gap < 0) { return false; }
+        gap = without_sign(gap);
+    }
+    return true;
 }
 
 /// counts[slots[j]] += number of values >= levels[j]. At most 2^31 values. O(values x levels), on data in cache.
@@ -90,7 +99,7 @@ void count_at_least(std::span<const T> values, std::span<const T> levels, std::s
 inline std::int32_t high_word(double x) { return static_cast<std::int32_t>(std::bit_cast<std::uint64_t>(x) >> 32); }
 
 /// Thresholds sorted by how they can be compared: those with at most 20 fraction bits (0.5, 1, 2.25: nearly all that
-/// are used) by their high words, the others (0.1) in double. Precondition: finite and >= 0, and +0.0 for zero.
+/// are used) by their high words, the others (0.1) in double. Precondition: finite and >= 0.
 struct SplitThresholds {
     std::vector<std::int32_t> high;
     std::vector<double> full;
@@ -98,7 +107,7 @@ struct SplitThresholds {
 
     explicit SplitThresholds(std::span<const double> thresholds) {
         for (std::size_t j = 0; j < thresholds.size(); ++j) {
-            const double t = thresholds[j] + 0.0; // -0.0 becomes 0.0
+            const double t = without_sign(thresholds[j]); // -0.0 becomes 0.0
             if (static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(t)) == 0) {
                 high.push_back(high_word(t));
                 high_slots.push_back(j);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "logitstat/simd/columns.hpp"
 #include "logitstat/stats/moments.hpp"
 #include "logitstat/trace/trace.hpp"
 
@@ -13,7 +14,7 @@ namespace logitstat {
 /// The perplexity of one arm on the corpus tokens.
 struct Perplexity {
     double value = 0;         ///< exp(mean NLL); infinite when the mean exceeds what double can hold
-    std::optional<double> se; ///< iid standard error, by the delta method; nothing for n < 2
+    std::optional<double> se; ///< iid standard error, by the delta method; nothing for n < 2 or an infinite value
     Moments nll;              ///< of the per-position NLL, in nats
 };
 
@@ -25,7 +26,9 @@ template <class Real> std::optional<Perplexity> perplexity(std::span<const Real>
     Perplexity result;
     result.nll = moments_of(nll);
     result.value = std::exp(result.nll.mean);
-    if (const auto se = result.nll.standard_error()) { result.se = result.value * *se; }
+    if (const auto se = result.nll.standard_error(); se && simd::is_finite(result.value)) {
+        result.se = result.value * *se;
+    }
     return result;
 }
 
