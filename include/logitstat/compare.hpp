@@ -58,6 +58,13 @@ struct CompareOptions {
     bool strict = false;     ///< a warning becomes a not_comparable
 };
 
+/// A headline figure beside what a second run of the reference makes of it; see noise_floor.hpp.
+struct NoiseFigure {
+    std::string name;
+    std::optional<double> candidate, floor;
+    bool beyond = false; ///< the candidate's figure is larger in size than the rerun's
+};
+
 /// The result of `compare`; every figure is defined in the header of its statistic. A figure that does not exist (a
 /// rate of nothing, an error of one value) is an empty optional, never a NaN.
 struct Comparison {
@@ -90,7 +97,8 @@ struct Comparison {
     McNemar mcnemar;
     std::optional<StepCurve> curve;
     Verdict verdict = Verdict::inconclusive;
-    bool identical_data = false; ///< every value of every column is equal, not only the top-1 tokens
+    bool identical_data = false;    ///< every value of every column is equal, not only the top-1 tokens
+    std::vector<NoiseFigure> noise; ///< empty unless a rerun of the reference was compared too
     std::vector<std::string> warnings;
     TraceSource reference, candidate;
 
@@ -140,6 +148,7 @@ void compute_by_chunk(Comparison& result, const R& reference, const C& candidate
         return bootstrap_ratio(std::vector<double>(a.begin(), a.end()), std::vector<double>(b.begin(), b.end()),
                                options.confidence, options.bootstrap);
     };
+    if (result.chunks < many_clusters) { return; } // drawing from a handful of chunks only looks like an interval
     result.decided_bootstrap = drawn(wrong, judged);
     if (const auto mean = drawn(shift, size)) {
         result.ratio_bootstrap = Interval{std::exp(mean->lo), std::exp(mean->hi)};
