@@ -26,8 +26,10 @@ class OutputFile {
         const fs::file_status status = fs::status(path, ignored);
         if (fs::is_directory(status)) { throw io_error(name_, "cannot write: it is a directory"); }
         direct_ = fs::exists(status) && !fs::is_regular_file(status);
-        target_ = direct_ ? path : fs::weakly_canonical(path, ignored);
-        if (target_.empty()) { target_ = path; }
+        target_ = path;
+        for (int hops = 0; !direct_ && hops < 40 && fs::is_symlink(target_, ignored); ++hops) {
+            target_ = target_.parent_path() / fs::read_symlink(target_, ignored); // an absolute link replaces the path
+        }
         written_ = target_;
         if (!direct_) { written_ += ".part-" + std::to_string(std::random_device{}()); }
         errno = 0;

@@ -106,8 +106,8 @@ template <std::floating_point Real> class TextTraceParser {
     }
 
     /// Is this line meant as data, whole or damaged? Chatter that only looks a little like it must not be: a row that
-    /// is taken for chatter would vanish. So: it starts with two integers and tabs, or has six fields of which one
-    /// starts like a number.
+    /// is taken for chatter would vanish. So: it starts with two integers and tabs, or it has a tab and is made of
+    /// nothing but numbers, or it has five fields (a row with a tab lost) of which one starts like a number.
     static bool looks_like_data(std::string_view line) {
         const auto starts_with_integer_and_tab = [](std::string_view& text) {
             const std::size_t sign = text.starts_with('-') ? 1 : 0;
@@ -118,7 +118,11 @@ template <std::floating_point Real> class TextTraceParser {
         };
         std::string_view text = line;
         if (starts_with_integer_and_tab(text) && starts_with_integer_and_tab(text)) { return true; }
-        if (std::count(line.begin(), line.end(), '\t') < 5) { return false; }
+        const auto tabs = std::count(line.begin(), line.end(), '\t');
+        const bool only_numbers = line.find_first_not_of("0123456789.,-\t") == std::string_view::npos &&
+                                  line.find_first_of("0123456789") != std::string_view::npos;
+        if (tabs > 0 && only_numbers) { return true; }
+        if (tabs < 4) { return false; }
         for (std::size_t i = 0; i < line.size(); ++i) {
             const bool field_start = i == 0 || line[i - 1] == '\t';
             if (field_start && (line[i] == '-' || (line[i] >= '0' && line[i] <= '9'))) { return true; }
@@ -214,7 +218,13 @@ template <std::floating_point Real> class TextTraceParser {
         if (k > 64) {
             std::sort(ids_.begin(), ids_.end());
             const auto twin = std::adjacent_find(ids_.begin(), ids_.end());
-            if (twin != ids_.end()) { fail_value(start, "token id " + std::to_string(*twin) + " repeats in the row"); }
+            const char* value = start;
+            for (std::size_t j = 0, seen = 0; twin != ids_.end() && j < k; ++j) {
+                if (trace_.top_ids[j * n + row_] == *twin && ++seen == 2) {
+                    fail_value(value, "token id repeats in the row");
+                }
+                value = std::find(value, line_end(), ',') + 1;
+            }
         }
         if (k < 2) { fail_value(start, "1 token id, at least 2 are needed for a gap"); }
     }

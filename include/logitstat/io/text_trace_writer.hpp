@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <concepts>
@@ -10,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "logitstat/io/output_file.hpp"
 #include "logitstat/trace/finite.hpp"
@@ -58,8 +60,8 @@ template <trace_like T> void require_writable(const T& trace) {
 
 /// Writes a text trace: the metadata as `#` lines, then one line a position, floats with six decimals (a trace that was
 /// read from such a file is written back byte for byte). Throws std::invalid_argument before the first byte when a
-/// reader would refuse the result, or when a word of the metadata holds a tab or a line break. Whether `out` took the
-/// bytes is for the caller to check.
+/// reader would refuse the result, or when a word of the metadata holds a tab, a line break or another control byte.
+/// Whether `out` took the bytes is for the caller to check.
 template <trace_like T> void write_text_trace(std::ostream& out, const T& trace, const Metadata& metadata) {
     detail::require_writable(trace);
     const auto view = trace.view();
@@ -67,8 +69,10 @@ template <trace_like T> void write_text_trace(std::ostream& out, const T& trace,
     for (const Metadata::Line& line : metadata.lines()) {
         std::string_view before = "# ";
         for (const std::string& word : line) {
-            if (word.find_first_of("\t\r\n") != std::string::npos) {
-                throw std::invalid_argument("metadata with a tab or a line break: " + detail::excerpt(word));
+            const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
+            if (std::any_of(word.begin(), word.end(), control)) {
+                throw std::invalid_argument("metadata with a tab, a line break or a control byte: " +
+                                            detail::excerpt(word));
             }
             text.append(before).append(word);
             before = "\t";

@@ -86,7 +86,7 @@ inline nlohmann::ordered_json to_json(const Comparison& c) {
     out["skipped_non_finite"] = c.skipped_non_finite;
     out["chunks"] = c.chunks;
     out["top_k"] = {{"reference", c.reference_k}, {"candidate", c.candidate_k}};
-    out["top1"] = {{"disagreements", c.disagreements}, {"rate", c.disagreement_rate()}};
+    out["top1"] = {{"disagreements", c.disagreements}, {"rate", number(c.disagreement_rate())}};
     out["decided"] = report::to_json(c.decided);
     out["sweep"] = report::to_json(c.sweep);
     json& largest = out["largest_gap_at_disagreement"];

@@ -47,27 +47,28 @@ inline std::string markdown_report(const Comparison& c) {
         const std::string name = cell(arm_name(source));
         return name.empty() ? std::string("-") : name;
     };
-    out += table(
-        {{"", "reference", "candidate"},
-         {"trace", cell(c.reference.path), cell(c.candidate.path)},
-         {"model", arm(c.reference), arm(c.candidate)},
-         {"perplexity (± iid SE)", fixed(c.reference_perplexity.value, 4) + " ± " + fixed(c.reference_perplexity.se, 4),
-          fixed(c.candidate_perplexity.value, 4) + " ± " + fixed(c.candidate_perplexity.se, 4)},
-         {"accuracy", percent(c.reference_accuracy.rate()), percent(c.candidate_accuracy.rate())}});
+    const auto perplexity = [](const Perplexity& p) {
+        return fixed(p.value, 4) + (p.se ? " ± " + figure(*p.se, 4) : "");
+    };
+    out += table({{"", "reference", "candidate"},
+                  {"trace", cell(c.reference.path), cell(c.candidate.path)},
+                  {"model", arm(c.reference), arm(c.candidate)},
+                  {"perplexity (± iid SE)", perplexity(c.reference_perplexity), perplexity(c.candidate_perplexity)},
+                  {"accuracy", percent(c.reference_accuracy.rate()), percent(c.candidate_accuracy.rate())}});
     const NllDifference& d = c.nll_difference;
     const LogitDelta& delta = c.logit_delta;
     rows = {{"figure", "value"},
             {"positions", std::to_string(c.positions)},
             {"top-1 disagreements", std::to_string(c.disagreements) + " (" + percent(c.disagreement_rate()) + ")"},
-            {"largest gap at a disagreement", c.largest_gap ? fixed(c.largest_gap->gap, 6) + ", " +
+            {"largest gap at a disagreement", c.largest_gap ? figure(c.largest_gap->gap, 6) + ", " +
                                                                   rank_name(c.largest_gap->rank, c.candidate_k) + ", " +
                                                                   place(*c.largest_gap)
                                                             : "none, every position agrees"},
             {"hard ties / candidate ties", std::to_string(c.hard_ties) + " / " + std::to_string(c.candidate_ties)},
-            {"logit delta p50 / p90 / p99 / max", fixed(delta.p50, 4) + " / " + fixed(delta.p90, 4) + " / " +
-                                                      fixed(delta.p99, 4) + " / " + fixed(delta.max, 4)},
-            {"perplexity change", with_sign(*d.perplexity_percent, 3) + " %"},
-            {"NLL difference (nats)", with_sign(*d.mean, 6) + (d.se ? " ± " + fixed(*d.se, 6) : "")},
+            {"logit delta p50 / p90 / p99 / max", figure(delta.p50, 4) + " / " + figure(delta.p90, 4) + " / " +
+                                                      figure(delta.p99, 4) + " / " + figure(delta.max, 4)},
+            {"perplexity change", with_sign(d.perplexity_percent, 3) + " %"},
+            {"NLL difference (nats)", with_sign(d.mean, 6) + (d.se ? " ± " + figure(*d.se, 6) : "")},
             {"higher / lower / equal",
              std::to_string(d.higher) + " / " + std::to_string(d.lower) + " / " + std::to_string(d.equal)}};
     if (c.skipped_non_finite > 0) { rows.push_back({"non-finite, left out", std::to_string(c.skipped_non_finite)}); }
@@ -92,7 +93,7 @@ inline std::string markdown_report(const Comparison& c) {
         for (const Disagreement& w : c.worst) {
             rows.push_back({std::to_string(w.index), std::to_string(w.chunk), std::to_string(w.pos),
                             std::to_string(w.target), std::to_string(w.reference_token),
-                            std::to_string(w.candidate_token), fixed(w.gap, 6),
+                            std::to_string(w.candidate_token), figure(w.gap, 6),
                             w.rank ? std::to_string(*w.rank) : rank_name(w.rank, c.candidate_k)});
         }
         out += "\n" + table(rows);

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "logitstat/compare.hpp"
 #include "logitstat/report/format.hpp"
@@ -68,7 +69,7 @@ class TextReport {
         line("  the best tokens differ at " + std::to_string(c.disagreements) + " of " +
              counted(c.positions, "position") + " (" + percent(c.disagreement_rate()) + ")");
         if (c.largest_gap) {
-            line("  largest reference gap at a disagreement: " + fixed(c.largest_gap->gap, 6) + ", " +
+            line("  largest reference gap at a disagreement: " + figure(c.largest_gap->gap, 6) + ", " +
                  rank_name(c.largest_gap->rank, c.candidate_k) + ", at " + place(*c.largest_gap));
             line("  so at any threshold above it there is no mismatch");
         }
@@ -105,7 +106,7 @@ class TextReport {
             line(pad_left(std::to_string(d.index), 12) + pad_left(std::to_string(d.chunk), 10) +
                  pad_left(std::to_string(d.pos), 10) + pad_left(std::to_string(d.target), 10) +
                  pad_left(std::to_string(d.reference_token), 11) + pad_left(std::to_string(d.candidate_token), 11) +
-                 pad_left(fixed(d.gap, 6), 12) + "  " +
+                 pad_left(figure(d.gap, 6), 12) + "  " +
                  (d.rank ? std::to_string(*d.rank) : rank_name(d.rank, c.candidate_k)));
         }
     }
@@ -115,28 +116,29 @@ class TextReport {
         const LogitDelta& d = c.logit_delta;
         line("  listed by the candidate at " + std::to_string(d.count) + " of " + counted(c.positions, "position"));
         if (d.count == 0) { return; }
-        line("  size    p50 " + fixed(d.p50, 4) + "   p90 " + fixed(d.p90, 4) + "   p99 " + fixed(d.p99, 4) +
-             "   max " + fixed(d.max, 4));
-        line("  signed  mean " + with_sign(*d.mean_signed, 4));
+        line("  size    p50 " + figure(d.p50, 4) + "   p90 " + figure(d.p90, 4) + "   p99 " + figure(d.p99, 4) +
+             "   max " + figure(d.max, 4));
+        line("  signed  mean " + with_sign(d.mean_signed, 4));
     }
 
     void perplexity() {
         heading("Perplexity on the corpus tokens (lower is better; +- one iid standard error)");
         const auto arm_line = [&](const char* label, const Perplexity& p) {
-            line("  " + pad_right(label, 11) + fixed(p.value, 4) + (p.se ? " +- " + fixed(*p.se, 4) : ""));
+            line("  " + pad_right(label, 11) + fixed(p.value, 4) + (p.se ? " +- " + figure(*p.se, 4) : ""));
         };
         arm_line("reference", c.reference_perplexity);
         arm_line("candidate", c.candidate_perplexity);
         const NllDifference& d = c.nll_difference;
-        line("  change     " + with_sign(*d.perplexity_percent, 3) + " % (ratio " + fixed(*d.perplexity_ratio, 6) +
-             ")");
+        line("  change     " + with_sign(d.perplexity_percent, 3) + " % (ratio " + fixed(d.perplexity_ratio, 6) + ")");
         heading("NLL difference at each position, candidate - reference, in nats (above 0: the candidate is worse)");
-        line("  mean       " + with_sign(*d.mean, 6) +
-             (d.se ? " +- " + fixed(*d.se, 6) + " (iid standard error)" : "") +
+        line("  mean       " + with_sign(d.mean, 6) +
+             (d.se ? " +- " + figure(*d.se, 6) + " (iid standard error)" : "") +
              (d.t ? ", " + fixed(std::abs(*d.t), 2) + " standard errors from zero" : ""));
         line("  higher at " + std::to_string(d.higher) + ", lower at " + std::to_string(d.lower) + ", equal at " +
              counted(d.equal, "position"));
-        line("  largest    " + fixed(d.max_abs, 6) + " at position " + std::to_string(*d.max_abs_index));
+        if (d.max_abs && *d.max_abs != 0 && d.max_abs_index) {
+            line("  largest    " + figure(*d.max_abs, 6) + " at position " + std::to_string(*d.max_abs_index));
+        }
     }
 
     void accuracy() {

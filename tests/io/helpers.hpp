@@ -1,0 +1,164 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <random>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "logitstat/io/text_trace_reader.hpp"
+
+/// What the tests of the file formats share.
+namespace testing {
+
+/// Rows as the tables of these tests write them: ' ' stands for a tab and '_' for a space.
+inline std::string tsv(std::string text) {
+    std::replace(text.begin(), text.end(), ' ', '\t');
+    std::replace(text.begin(), text.end(), '_', ' ');
+    return text;
+}
+
+/// Three good rows of three candidates, all numbers with as many decimals.
+inline const std::string row0 = "0 0 5 1.250000 7,8,9 3.500000,2.500000,-1.500000\n";
+inline const std::string row1 = "0 1 6 0.500000 4,3,2 9.000000,8.000000,7.000000\n";
+inline const std::string row2 = "1 0 7 2.000000 1,5,6 4.000000,4.000000,0.250000\n";
+inline const std::string rows = row0 + row1 + row2;
+
+inline std::string replaced(std::string text, std::string_view from, std::string_view to) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+        text.replace(at, from.size(), to);
+    }
+    return text;
+}
+
+inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+/// What `action` throws as an E (exactly: another type fails the test); "" and a failed test when it does not.
+template <class E, class Action> std::string message_of(Action action) {
+    try {
+        action();
+    } catch (const E& e) { return e.what(); }
+    FAIL_CHECK("nothing was thrown");
+    return "";
+}
+
+/// Equal bit by bit: unlike ==, false for NaN against a number, and tells -0 from 0.
+template <class Real> bool same_bits(const std::vector<Real>& a, const std::vector<Real>& b) {
+    using bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](Real x, Real y) { return std::bit_cast<bits>(x) == std::bit_cast<bits>(y); });
+}
+
+template <class Real> bool same_data(const logitstat::Trace<Real>& a, const logitstat::Trace<Real>& b) {
+    return a.k == b.k && a.chunk == b.chunk && a.pos == b.pos && a.target == b.target && a.top_ids == b.top_ids &&
+           same_bits(a.nll, b.nll) && same_bits(a.top_logits, b.top_logits);
+}
+
+/// The reason why a trace is none that a reader may return, or "". Written without the library's own checks.
+template <class Real> std::string broken_invariant(const logitstat::Trace<Real>& trace) {
+    const std::size_t n = trace.nll.size(), k = trace.k;
+    if (n == 0 || k < 2) { return "empty, or k below 2"; }
+    if (trace.chunk.size() != n || trace.pos.size() != n || trace.target.size() != n || trace.top_ids.size() != n * k ||
+        trace.top_logits.size() != n * k) {
+        return "columns of unequal length";
+    }
+    // Written so that NaN is refused: no comparison with NaN is true.
+    const auto finite = [](Real x) {
+        return x >= std::numeric_limits<Real>::lowest() && x <= std::numeric_limits<Real>::max();
+    };
+    for (std::size_t i = 0; i < n; ++i) {
+        if (trace.chunk[i] < 0 || trace.pos[i] < 0 || trace.target[i] < 0) { return "negative chunk, pos or target"; }
+        if (i > 0 && !(trace.chunk[i] > trace.chunk[i - 1] ||
+                       (trace.chunk[i] == trace.chunk[i - 1] && trace.pos[i] > trace.pos[i - 1]))) {
+            return "chunk and pos do not increase";
+        }
+        if (!finite(trace.nll[i])) { return "nll not finite"; }
+        std::set<std::int32_t> ids;
+        for (std::size_t j = 0; j < k; ++j) {
+            if (trace.top_ids[j * n + i] < 0 || !ids.insert(trace.top_ids[j * n + i]).second) {
+                return "token id negative or repeated";
+            }
+            if (!finite(trace.top_logits[j * n + i])) { return "logit not finite"; }
+            if (j > 0 && !(trace.top_logits[j * n + i] <= trace.top_logits[(j - 1) * n + i])) {
+                return "logits not descending";
+            }
+        }
+    }
+    return "";
+}
+
+/// Rows of a trace that a harness might have written: `k` candidates, six decimals, chunks of 8 positions.
+inline std::string generated_rows(std::size_t n, std::size_t k, std::uint32_t seed) {
+    std::mt19937 random(seed);
+    const auto decimal = [&](int whole) {
+        const std::string digits = std::to_string(random() % 1000000);
+        return std::to_string(whole) + "." + std::string(6 - digits.size(), '0') + digits;
+    };
+    std::string text;
+    for (std::size_t i = 0; i < n; ++i) {
+        text += std::to_string(i / 8) + '\t' + std::to_string(i % 8) + '\t' + std::to_string(random() % 50000) + '\t' +
+                decimal(static_cast<int>(random() % 12));
+        for (std::size_t j = 0; j < k; ++j) {
+            text += (j == 0 ? '\t' : ',') + std::to_string((random() % 100) * k + j); // distinct: j differs modulo k
+        }
+        for (std::size_t j = 0; j < k; ++j) { text += (j == 0 ? '\t' : ',') + decimal(static_cast<int>(k - j) * 2); }
+        text += '\n';
+    }
+    return text;
+}
+
+/// A folder of its own for one test, removed with all it holds.
+class TemporaryFolder {
+  public:
+    TemporaryFolder()
+        : path_(std::filesystem::temp_directory_path() / ("logitstat-test-" + std::to_string(std::random_device{}()))) {
+        std::filesystem::create_directory(path_);
+    }
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+    ~TemporaryFolder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+
+    std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+    const std::filesystem::path& path() const { return path_; }
+
+    std::filesystem::path write(std::string_view name, std::string_view bytes) const {
+        std::ofstream file(path_ / name, std::ios::binary);
+        file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+        REQUIRE(file.flush().good());
+        return path_ / name;
+    }
+    /// The names in the folder: shows that no temporary stays behind.
+    std::set<std::string> names() const {
+        std::set<std::string> found;
+        for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+            found.insert(entry.path().filename().string());
+        }
+        return found;
+    }
+
+  private:
+    std::filesystem::path path_;
+};
+
+inline std::string content(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    REQUIRE(file.good());
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+} // namespace testing
