@@ -20,6 +20,10 @@ namespace report {
 
 using json = nlohmann::ordered_json;
 
+inline std::string dump(const json& object) {
+    return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
 inline json number(std::optional<double> x) { return x && simd::is_finite(*x) ? json(*x) : json(nullptr); }
 inline json rank_json(std::optional<std::size_t> rank) { return rank ? json(*rank) : json(nullptr); }
 
@@ -197,8 +201,6 @@ inline nlohmann::ordered_json to_json(const Comparison& c) {
 
 /// The object as text, indented by two, ending in a newline. Bytes of a path or of metadata that are not UTF-8 become
 /// U+FFFD, so that the output is always valid JSON.
-inline std::string json_report(const Comparison& comparison) {
-    return to_json(comparison).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
+inline std::string json_report(const Comparison& comparison) { return report::dump(to_json(comparison)); }
 
 } // namespace logitstat
