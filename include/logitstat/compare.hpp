@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,13 +12,21 @@
 
 #include "logitstat/stats/accuracy.hpp"
 #include "logitstat/stats/agreement.hpp"
+#include "logitstat/stats/bootstrap.hpp"
+#include "logitstat/stats/clusters.hpp"
+#include "logitstat/stats/confidence.hpp"
 #include "logitstat/stats/gap.hpp"
+#include "logitstat/stats/korn_graubard.hpp"
 #include "logitstat/stats/logit_delta.hpp"
+#include "logitstat/stats/mcnemar.hpp"
 #include "logitstat/stats/nll_difference.hpp"
 #include "logitstat/stats/perplexity.hpp"
+#include "logitstat/stats/proportion.hpp"
 #include "logitstat/stats/rank.hpp"
+#include "logitstat/stats/standard_error.hpp"
 #include "logitstat/stats/step_curve.hpp"
 #include "logitstat/stats/sweep.hpp"
+#include "logitstat/stats/ulp.hpp"
 #include "logitstat/stats/verdict.hpp"
 #include "logitstat/stats/worst_disagreements.hpp"
 #include "logitstat/trace/comparability.hpp"
@@ -36,11 +45,24 @@ enum class non_finite_policy {
 struct CompareOptions {
     double decided_gap = 2.0;                         ///< logits: the threshold that the verdict looks at
     std::vector<double> thresholds = {0.5, 1.0, 2.0}; ///< logits: the sweep
+    std::vector<double> ulps = {1, 2, 4};             ///< steps of the storage type: the second sweep
+    std::optional<storage_type> storage;              ///< of the reference's logits; nothing: inferred from them
+    VerdictRules rules;                               ///< what a pass asks for
+    confidence_level confidence{0.95};                ///< of every interval and bound
     std::size_t worst = 0;                            ///< how many of the worst disagreements to list
     quantile_rule quantiles = quantile_rule::floor_index;
+    HacOptions hac;
+    BootstrapOptions bootstrap;
     non_finite_policy non_finite = non_finite_policy::error;
     bool step_curve = false; ///< also compute the sweep at every gap that occurs
     bool strict = false;     ///< a warning becomes a not_comparable
+};
+
+/// A headline figure beside what a second run of the reference makes of it; see noise_floor.hpp.
+struct NoiseFigure {
+    std::string name;
+    std::optional<double> candidate, floor;
+    bool beyond = false; ///< the candidate's figure is larger in size than the rerun's
 };
 
 /// The result of `compare`; every figure is defined in the header of its statistic. A figure that does not exist (a
@@ -50,9 +72,18 @@ struct Comparison {
     std::int64_t skipped_non_finite = 0;
     std::size_t chunks = 0;
     std::size_t reference_k = 0, candidate_k = 0;
-    std::int64_t disagreements = 0; ///< positions whose top-1 tokens differ
-    DecidedCount decided;           ///< at CompareOptions::decided_gap
+    confidence_level confidence{0.95}; ///< of every interval and bound below
+    VerdictRules rules;                ///< that the verdict was given by
+
+    std::int64_t disagreements = 0;              ///< positions whose top-1 tokens differ
+    ClusteredProportion disagreements_clustered; ///< their rate, with the chunks as clusters
+    DecidedCount decided;                        ///< at CompareOptions::decided_gap
+    ClusteredProportion decided_clustered;       ///< the mismatch rate there, with the chunks as clusters
+    std::optional<Interval> decided_bootstrap;   ///< the same by drawing chunks
     std::vector<DecidedCount> sweep;
+    storage_type storage = storage_type::float32;
+    bool storage_inferred = true;
+    std::vector<DecidedCount> ulp_sweep;     ///< thresholds in steps of `storage`
     std::optional<Disagreement> largest_gap; ///< the disagreement with the largest reference gap
     std::vector<Disagreement> worst;
     std::vector<RankCount> ranks;    ///< over the disagreements
@@ -61,14 +92,21 @@ struct Comparison {
     LogitDelta logit_delta;
     Perplexity reference_perplexity, candidate_perplexity;
     NllDifference nll_difference;
+    std::optional<Interval> ratio_bootstrap; ///< perplexity ratio, by drawing chunks
     Accuracy reference_accuracy, candidate_accuracy;
+    McNemar mcnemar;
     std::optional<StepCurve> curve;
     Verdict verdict = Verdict::inconclusive;
-    bool identical_data = false; ///< every value of every column is equal, not only the top-1 tokens
+    bool identical_data = false;    ///< every value of every column is equal, not only the top-1 tokens
+    std::vector<NoiseFigure> noise; ///< empty unless a rerun of the reference was compared too
     std::vector<std::string> warnings;
     TraceSource reference, candidate;
 
     double disagreement_rate() const { return static_cast<double>(disagreements) / static_cast<double>(positions); }
+    /// A count of the sweeps as a rate with interval and bound at the comparison's confidence.
+    Proportion rate(const DecidedCount& count) const {
+        return proportion(count.mismatches, count.positions, confidence);
+    }
 };
 
 namespace detail {
@@ -80,11 +118,58 @@ template <trace_like R, trace_like C> bool same_data(const R& reference, const C
            std::ranges::equal(a.top_logits, b.top_logits);
 }
 
-/// Chunks are runs of equal chunk numbers, as the trace orders them.
-inline std::size_t count_chunks(std::span<const std::int32_t> chunk) {
-    std::size_t chunks = chunk.empty() ? 0 : 1;
-    for (std::size_t i = 1; i < chunk.size(); ++i) { chunks += chunk[i] != chunk[i - 1] ? 1 : 0; }
-    return chunks;
+/// Sums of a per-position quantity over each chunk.
+template <class Sum, class Value>
+std::vector<Sum> sum_by_chunk(std::span<const std::size_t> boundaries, const Value& value) {
+    std::vector<Sum> sums(boundaries.size() - 1);
+    for (std::size_t c = 0; c < sums.size(); ++c) {
+        for (std::size_t i = boundaries[c]; i < boundaries[c + 1]; ++i) { sums[c] += static_cast<Sum>(value(i)); }
+    }
+    return sums;
+}
+
+/// What the chunks as clusters say of the rates and of the perplexity ratio.
+template <trace_like R, trace_like C>
+void compute_by_chunk(Comparison& result, const R& reference, const C& candidate, const CompareOptions& options) {
+    const auto ref = reference.view();
+    const std::vector<std::size_t> chunks = cluster_boundaries(ref.chunk);
+    const std::vector<double> gap = gaps(reference), d = nll_differences(reference, candidate);
+    const std::vector<std::uint8_t> differs = disagreements(reference, candidate);
+    const auto decided = [&](std::size_t i) { return gap[i] >= options.decided_gap; };
+    const auto size = sum_by_chunk<std::int64_t>(chunks, [](std::size_t) { return 1; });
+    const auto disagree = sum_by_chunk<std::int64_t>(chunks, [&](std::size_t i) { return differs[i]; });
+    const auto wrong = sum_by_chunk<std::int64_t>(chunks, [&](std::size_t i) { return decided(i) ? differs[i] : 0; });
+    const auto judged = sum_by_chunk<std::int64_t>(chunks, decided);
+    const auto shift = sum_by_chunk<double>(chunks, [&](std::size_t i) { return d[i]; });
+    result.chunks = chunks.size() - 1;
+    result.disagreements_clustered = korn_graubard(disagree, size, options.confidence);
+    result.decided_clustered = korn_graubard(wrong, judged, options.confidence);
+    const auto drawn = [&](const auto& a, const auto& b) {
+        return bootstrap_ratio(std::vector<double>(a.begin(), a.end()), std::vector<double>(b.begin(), b.end()),
+                               options.confidence, options.bootstrap);
+    };
+    if (result.chunks < many_clusters) { return; } // drawing from a handful of chunks only looks like an interval
+    result.decided_bootstrap = drawn(wrong, judged);
+    if (const auto mean = drawn(shift, size)) {
+        result.ratio_bootstrap = Interval{std::exp(mean->lo), std::exp(mean->hi)};
+    }
+}
+
+/// Gaps in steps of the storage type: the second sweep, and for each listed disagreement.
+template <trace_like R, trace_like C>
+void compute_ulps(Comparison& result, const R& reference, const C& candidate, const CompareOptions& options) {
+    const auto ref = reference.view();
+    const auto top_two = ref.top_logits.first(2 * ref.size());
+    result.storage_inferred = !options.storage.has_value();
+    result.storage = options.storage ? *options.storage : infer_storage(top_two).value();
+    result.ulp_sweep =
+        margin_sweep(gaps_in_ulps(reference, result.storage), disagreements(reference, candidate), options.ulps);
+    const auto add_ulps = [&](Disagreement& at) {
+        at.ulps = gap_in_ulps(result.storage, static_cast<double>(ref.logits(0)[at.index]),
+                              static_cast<double>(ref.logits(1)[at.index]));
+    };
+    if (result.largest_gap) { add_ulps(*result.largest_gap); }
+    for (Disagreement& at : result.worst) { add_ulps(at); }
 }
 
 /// The statistics, on input that is known to be comparable and finite.
@@ -93,9 +178,10 @@ void compute(Comparison& result, const R& reference, const C& candidate, const C
     const auto ref = reference.view();
     result.positions = static_cast<std::int64_t>(ref.size());
     if (result.positions == 0) { throw std::invalid_argument("there are no positions to compare"); }
-    result.chunks = count_chunks(ref.chunk);
     result.reference_k = ref.k;
     result.candidate_k = candidate.view().k;
+    result.confidence = options.confidence;
+    result.rules = options.rules;
 
     std::vector<double> thresholds = options.thresholds;
     thresholds.push_back(options.decided_gap); // one pass serves the sweep and the verdict
@@ -111,15 +197,26 @@ void compute(Comparison& result, const R& reference, const C& candidate, const C
     result.ranks = rank_distribution(reference, candidate, differ);
     result.hard_ties = count_hard_ties(reference);
     result.candidate_ties = count_candidate_ties(reference, candidate, differ);
+    compute_ulps(result, reference, candidate, options);
+    compute_by_chunk(result, reference, candidate, options);
     result.logit_delta = logit_delta(reference, candidate, options.quantiles);
-    result.reference_perplexity = perplexity(reference).value();
-    result.candidate_perplexity = perplexity(candidate).value();
-    result.nll_difference = nll_difference(reference, candidate);
+    result.reference_perplexity = perplexity(reference, options.confidence, options.hac).value();
+    result.candidate_perplexity = perplexity(candidate, options.confidence, options.hac).value();
+    result.nll_difference = nll_difference(reference, candidate, options.confidence, options.hac).value();
     result.reference_accuracy = accuracy(reference);
     result.candidate_accuracy = accuracy(candidate);
+    result.mcnemar = mcnemar(reference, candidate);
     if (options.step_curve) { result.curve = step_curve(reference, candidate); }
-    result.verdict = verdict_of(result.disagreements, result.decided);
     result.identical_data = same_data(reference, candidate);
+    result.verdict =
+        verdict_of(result.disagreements, result.decided, result.identical_data, options.rules, options.confidence);
+}
+
+/// Indices into the positions that were kept become indices into the trace.
+inline void restore_indices(Comparison& result, std::span<const std::size_t> kept) {
+    if (result.largest_gap) { result.largest_gap->index = kept[result.largest_gap->index]; }
+    for (Disagreement& at : result.worst) { at.index = kept[at.index]; }
+    result.nll_difference.max_abs_index = kept[result.nll_difference.max_abs_index];
 }
 
 } // namespace detail
@@ -153,6 +250,7 @@ Comparison compare(const R& reference, const C& candidate, const CompareOptions&
         if (kept.size() < reference.view().size()) {
             result.skipped_non_finite = static_cast<std::int64_t>(reference.view().size() - kept.size());
             detail::compute(result, subset(reference, kept), subset(candidate, kept), options);
+            detail::restore_indices(result, kept);
             return result;
         }
     } else {

@@ -123,21 +123,91 @@ inline std::string arm_name(const TraceSource& source) {
     return printable(model.value_or("unnamed model")) + (device ? " on " + printable(*device) : "");
 }
 
+/// "95 %".
+inline std::string level(confidence_level confidence) { return shortest(100 * confidence.value()) + " %"; }
+
+/// "1.04 to 13.92 %", for an interval of rates.
+inline std::string percent_range(const Interval& rates, int decimals = 2) {
+    return fixed(100 * rates.lo, decimals) + " to " + percent(rates.hi, decimals);
+}
+
+/// "-0.0188 to +0.0588", for an interval of differences.
+inline std::string signed_range(const Interval& range, int decimals) {
+    return with_sign(range.lo, decimals) + " to " + with_sign(range.hi, decimals);
+}
+inline std::string range(const Interval& range, int decimals) {
+    return figure(range.lo, decimals) + " to " + figure(range.hi, decimals);
+}
+
+/// "0.309", or "< 0.0001".
+inline std::string p_value(std::optional<double> p) {
+    if (!p) { return "n/a"; }
+    return *p < 0.0001 ? "< 0.0001" : fixed(*p, *p < 0.01 ? 4 : 3);
+}
+
+/// What a count of mismatches says of the rate: "below 1.09 %" for none, "1.04 to 13.92 %" for some.
+inline std::string bounds(const Proportion& rate) {
+    if (rate.n == 0) { return "nothing is excluded"; }
+    return rate.k == 0 ? "below " + percent(rate.upper_bound) : percent_range(rate.interval);
+}
+
+/// A count with what it says: "0 / 274 (below 1.09 % at 95 %)", "3 / 427 (0.15 to 2.04 % at 95 %)".
+inline std::string count_and_bounds(const Comparison& c, const DecidedCount& count) {
+    const Proportion rate = c.rate(count);
+    return std::to_string(rate.k) + " / " + std::to_string(rate.n) + " (" +
+           (rate.n == 0 ? "no evidence" : bounds(rate) + " at " + level(c.confidence)) + ")";
+}
+
+inline std::string_view describe(dependence kind) {
+    switch (kind) {
+    case dependence::iid: return "iid";
+    case dependence::clustered: return "clustered by chunk";
+    case dependence::hac: return "autocorrelation-consistent";
+    }
+    return "unknown";
+}
+
+/// Which standard error to believe, and why.
+inline std::string which_error(const StandardErrors& se) {
+    const std::string chunks = counted(static_cast<std::int64_t>(se.clusters), "chunk");
+    std::string why(describe(se.preferred()));
+    if (se.preferred() == dependence::clustered) {
+        return why + ": with " + chunks + " it needs no assumption on how positions within one depend on each other";
+    }
+    return why + ": " + chunks + (se.clusters == 1 ? " is" : " are") + " too few to cluster by (" +
+           std::to_string(many_clusters) + " would do), but dependence fades along the text";
+}
+
 /// What the verdict rests on, in one sentence.
 inline std::string verdict_reason(const Comparison& c) {
     const std::string gap = "(gap >= " + shortest(c.decided.threshold) + ")";
+    const std::string decided = counted(c.decided.positions, "position") + " that the reference had decided " + gap;
+    const std::string mismatches = c.decided.mismatches == 0   ? "no mismatch"
+                                   : c.decided.mismatches == 1 ? "1 mismatch"
+                                                               : std::to_string(c.decided.mismatches) + " mismatches";
+    const double bound = c.rate(c.decided).upper_bound;
+    const std::string excluded = (bound > 0.1 ? "only mismatch rates above " : "mismatch rates above ") +
+                                 percent(bound, 1) + " are excluded at " + level(c.confidence) + " confidence";
     switch (c.verdict) {
     case Verdict::identical:
         return "every top-1 token agrees; " +
                std::string(c.identical_data ? "all data are equal" : "the numbers differ");
-    case Verdict::pass:
-        return "no mismatch at the " + counted(c.decided.positions, "position") + " that the reference had decided " +
-               gap;
+    case Verdict::pass: return mismatches + " at the " + decided + "; " + excluded;
     case Verdict::fail:
-        return std::to_string(c.decided.mismatches) + (c.decided.mismatches == 1 ? " mismatch" : " mismatches") +
-               " at the " + counted(c.decided.positions, "position") + " that the reference had decided " + gap;
+        return mismatches + " at the " + decided +
+               (c.rules.max_mismatches > 0 ? ", more than the " + std::to_string(c.rules.max_mismatches) + " allowed"
+                                           : "");
     case Verdict::inconclusive:
-        return "the reference had decided no position " + gap + ": there is nothing to judge by";
+        if (c.decided.positions == 0) {
+            return "the reference had decided no position " + gap + ": there is nothing to judge by";
+        }
+        if (c.decided.positions < c.rules.min_decided) {
+            return mismatches + " at the " + decided + ", fewer than the " + std::to_string(c.rules.min_decided) +
+                   " asked for";
+        }
+        return mismatches + " at the " + decided + " do" + (c.decided.mismatches < 2 ? "es" : "") +
+               " not exclude a mismatch rate of " + percent(c.rules.max_rate.value_or(0)) + " at " +
+               level(c.confidence) + " confidence (bound " + percent(bound) + ")";
     }
     return {};
 }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "logitstat/compare.hpp"
+#include "logitstat/report/format.hpp"
 #include "logitstat/simd/columns.hpp"
 
 /// A comparison as JSON, for programs. Key order is fixed, numbers are unrounded, and a figure that does not exist or
@@ -19,20 +20,42 @@ namespace report {
 
 using json = nlohmann::ordered_json;
 
+inline std::string dump(const json& object) {
+    return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
 inline json number(std::optional<double> x) { return x && simd::is_finite(*x) ? json(*x) : json(nullptr); }
 inline json rank_json(std::optional<std::size_t> rank) { return rank ? json(*rank) : json(nullptr); }
 
-inline json to_json(const DecidedCount& d) {
+inline json to_json(const std::optional<Interval>& interval) {
+    return interval ? json::array({number(interval->lo), number(interval->hi)}) : json(nullptr);
+}
+
+inline json to_json(const DecidedCount& d, confidence_level level) {
+    const Proportion rate = proportion(d.mismatches, d.positions, level);
     return {{"threshold", d.threshold},
             {"positions", d.positions},
             {"mismatches", d.mismatches},
-            {"rate", number(d.rate())}};
+            {"rate", number(rate.rate)},
+            {"interval", to_json(std::optional(rate.interval))},
+            {"upper_bound", rate.upper_bound}};
 }
 
-inline json to_json(const std::vector<DecidedCount>& counts) {
+inline json to_json(const std::vector<DecidedCount>& counts, confidence_level level) {
     json list = json::array();
-    for (const DecidedCount& count : counts) { list.push_back(to_json(count)); }
+    for (const DecidedCount& count : counts) { list.push_back(to_json(count, level)); }
     return list;
+}
+
+inline json to_json(const ClusteredProportion& p) {
+    return {{"design_effect", number(p.design_effect)},
+            {"effective_size", number(p.effective_size)},
+            {"interval", to_json(std::optional(p.interval))},
+            {"upper_bound", number(p.upper_bound)}};
+}
+
+inline json to_json(const StandardErrors& se) {
+    return {{"iid", number(se.iid)}, {"clustered", number(se.clustered)}, {"hac", number(se.hac)}};
 }
 
 inline json to_json(const Disagreement& d) {
@@ -43,6 +66,7 @@ inline json to_json(const Disagreement& d) {
             {"reference_token", d.reference_token},
             {"candidate_token", d.candidate_token},
             {"gap", number(d.gap)},
+            {"ulps", number(d.ulps)},
             {"rank", rank_json(d.rank)}};
 }
 
@@ -86,11 +110,22 @@ inline nlohmann::ordered_json to_json(const Comparison& c) {
     out["skipped_non_finite"] = c.skipped_non_finite;
     out["chunks"] = c.chunks;
     out["top_k"] = {{"reference", c.reference_k}, {"candidate", c.candidate_k}};
-    out["top1"] = {{"disagreements", c.disagreements}, {"rate", number(c.disagreement_rate())}};
-    out["decided"] = report::to_json(c.decided);
-    out["sweep"] = report::to_json(c.sweep);
+    const Proportion top1 = proportion(c.disagreements, c.positions, c.confidence);
+    out["confidence"] = c.confidence.value();
+    out["top1"] = {{"disagreements", c.disagreements},
+                   {"rate", number(c.disagreement_rate())},
+                   {"interval", report::to_json(std::optional(top1.interval))},
+                   {"upper_bound", top1.upper_bound},
+                   {"clustered", report::to_json(c.disagreements_clustered)}};
+    out["decided"] = report::to_json(c.decided, c.confidence);
+    out["decided"]["clustered"] = report::to_json(c.decided_clustered);
+    out["decided"]["bootstrap_interval"] = report::to_json(c.decided_bootstrap);
+    out["sweep"] = report::to_json(c.sweep, c.confidence);
+    out["storage"] = {{"type", to_string(c.storage)}, {"inferred", c.storage_inferred}};
+    out["ulp_sweep"] = report::to_json(c.ulp_sweep, c.confidence);
     json& largest = out["largest_gap_at_disagreement"];
-    largest = {{"gap", nullptr}, {"rank", nullptr}, {"index", nullptr}, {"chunk", nullptr}, {"pos", nullptr}};
+    largest = {{"gap", nullptr},   {"rank", nullptr}, {"index", nullptr},
+               {"chunk", nullptr}, {"pos", nullptr},  {"ulps", nullptr}};
     if (c.largest_gap) {
         const json all = report::to_json(*c.largest_gap);
         for (auto& [key, value] : largest.items()) { value = all[key]; }
@@ -105,26 +140,58 @@ inline nlohmann::ordered_json to_json(const Comparison& c) {
                           {"p90", number(delta.p90)}, {"p99", number(delta.p99)},
                           {"max", number(delta.max)}, {"mean_signed", number(delta.mean_signed)}};
     const NllDifference& d = c.nll_difference;
-    out["perplexity"] = {{"reference", number(c.reference_perplexity.value)},
-                         {"candidate", number(c.candidate_perplexity.value)},
+    const Perplexity &ref = c.reference_perplexity, &cand = c.candidate_perplexity;
+    out["perplexity"] = {{"reference", number(ref.value)},
+                         {"candidate", number(cand.value)},
                          {"ratio", number(d.perplexity_ratio)},
                          {"percent", number(d.perplexity_percent)},
-                         {"reference_se", number(c.reference_perplexity.se)},
-                         {"candidate_se", number(c.candidate_perplexity.se)}};
+                         {"reference_se", number(ref.se)},
+                         {"candidate_se", number(cand.se)},
+                         {"reference_interval", report::to_json(ref.interval)},
+                         {"candidate_interval", report::to_json(cand.interval)},
+                         {"ratio_interval", report::to_json(d.ratio_interval)},
+                         {"ratio_bootstrap_interval", report::to_json(c.ratio_bootstrap)},
+                         {"reference_nll_se", report::to_json(ref.nll_se)},
+                         {"candidate_nll_se", report::to_json(cand.nll_se)}};
     out["nll_difference"] = {{"mean", number(d.mean)},
-                             {"se", number(d.se)},
-                             {"t", number(d.t)},
+                             {"se", report::to_json(d.se)},
+                             {"t", number(d.t_iid())},
+                             {"believed",
+                              {{"se", to_string(d.se.preferred())},
+                               {"t", number(d.t)},
+                               {"df", number(d.se.df())},
+                               {"lag", d.se.lag},
+                               {"why", report::which_error(d.se)}}},
+                             {"p", number(d.p)},
+                             {"interval", report::to_json(d.interval)},
                              {"higher", d.higher},
                              {"lower", d.lower},
                              {"equal", d.equal},
+                             {"sign_test_p", number(d.sign_test_p)},
                              {"max_abs", number(d.max_abs)},
-                             {"max_abs_index", report::rank_json(d.max_abs_index)}};
+                             {"max_abs_index", d.max_abs_index},
+                             {"correlation", number(d.correlation)}};
     out["accuracy"] = {{"reference", number(c.reference_accuracy.rate())},
                        {"candidate", number(c.candidate_accuracy.rate())}};
+    out["mcnemar"] = {{"both", c.mcnemar.both},
+                      {"only_reference", c.mcnemar.only_reference},
+                      {"only_candidate", c.mcnemar.only_candidate},
+                      {"neither", c.mcnemar.neither},
+                      {"p", number(c.mcnemar.p)}};
     out["worst"] = json::array();
     for (const Disagreement& at : c.worst) { out["worst"].push_back(report::to_json(at)); }
-    if (c.curve) { out["step_curve"] = report::to_json(c.curve->steps); }
+    if (c.curve) { out["step_curve"] = report::to_json(c.curve->steps, c.confidence); }
+    if (!c.noise.empty()) {
+        out["noise_floor"] = json::array();
+        for (const NoiseFigure& f : c.noise) {
+            out["noise_floor"].push_back({{"figure", f.name},
+                                          {"candidate", number(f.candidate)},
+                                          {"rerun", number(f.floor)},
+                                          {"beyond", f.beyond}});
+        }
+    }
     out["verdict"] = to_string(c.verdict);
+    out["verdict_reason"] = report::verdict_reason(c);
     out["identical_data"] = c.identical_data;
     out["warnings"] = c.warnings;
     out["reference"] = report::to_json(c.reference);
@@ -134,8 +201,6 @@ inline nlohmann::ordered_json to_json(const Comparison& c) {
 
 /// The object as text, indented by two, ending in a newline. Bytes of a path or of metadata that are not UTF-8 become
 /// U+FFFD, so that the output is always valid JSON.
-inline std::string json_report(const Comparison& comparison) {
-    return to_json(comparison).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
+inline std::string json_report(const Comparison& comparison) { return report::dump(to_json(comparison)); }
 
 } // namespace logitstat

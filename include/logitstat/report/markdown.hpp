@@ -48,39 +48,54 @@ inline std::string markdown_report(const Comparison& c) {
         return name.empty() ? std::string("-") : name;
     };
     const auto perplexity = [](const Perplexity& p) {
-        return fixed(p.value, 4) + (p.se ? " ± " + figure(*p.se, 4) : "");
+        return fixed(p.value, 4) + (p.se ? " ± " + figure(*p.se, 4) : "") +
+               (p.interval ? " (" + range(*p.interval, 4) + ")" : "");
     };
     out += table({{"", "reference", "candidate"},
                   {"trace", cell(c.reference.path), cell(c.candidate.path)},
                   {"model", arm(c.reference), arm(c.candidate)},
-                  {"perplexity (± iid SE)", perplexity(c.reference_perplexity), perplexity(c.candidate_perplexity)},
+                  {"perplexity (± iid SE; " + level(c.confidence) + " interval)", perplexity(c.reference_perplexity),
+                   perplexity(c.candidate_perplexity)},
                   {"accuracy", percent(c.reference_accuracy.rate()), percent(c.candidate_accuracy.rate())}});
     const NllDifference& d = c.nll_difference;
     const LogitDelta& delta = c.logit_delta;
-    rows = {{"figure", "value"},
-            {"positions", std::to_string(c.positions)},
-            {"top-1 disagreements", std::to_string(c.disagreements) + " (" + percent(c.disagreement_rate()) + ")"},
-            {"largest gap at a disagreement", c.largest_gap ? figure(c.largest_gap->gap, 6) + ", " +
-                                                                  rank_name(c.largest_gap->rank, c.candidate_k) + ", " +
-                                                                  place(*c.largest_gap)
-                                                            : "none, every position agrees"},
-            {"hard ties / candidate ties", std::to_string(c.hard_ties) + " / " + std::to_string(c.candidate_ties)},
-            {"logit delta p50 / p90 / p99 / max", figure(delta.p50, 4) + " / " + figure(delta.p90, 4) + " / " +
-                                                      figure(delta.p99, 4) + " / " + figure(delta.max, 4)},
-            {"perplexity change", with_sign(d.perplexity_percent, 3) + " %"},
-            {"NLL difference (nats)", with_sign(d.mean, 6) + (d.se ? " ± " + figure(*d.se, 6) : "")},
-            {"higher / lower / equal",
-             std::to_string(d.higher) + " / " + std::to_string(d.lower) + " / " + std::to_string(d.equal)}};
+    rows = {
+        {"figure", "value"},
+        {"positions", std::to_string(c.positions)},
+        {"top-1 disagreements", std::to_string(c.disagreements) + " (" + percent(c.disagreement_rate()) + "; " +
+                                    bounds(proportion(c.disagreements, c.positions, c.confidence)) + " at " +
+                                    level(c.confidence) + ")"},
+        {"largest gap at a disagreement", c.largest_gap ? figure(c.largest_gap->gap, 6) + ", " +
+                                                              rank_name(c.largest_gap->rank, c.candidate_k) + ", " +
+                                                              place(*c.largest_gap)
+                                                        : "none, every position agrees"},
+        {"hard ties / candidate ties", std::to_string(c.hard_ties) + " / " + std::to_string(c.candidate_ties)},
+        {"logit delta p50 / p90 / p99 / max", figure(delta.p50, 4) + " / " + figure(delta.p90, 4) + " / " +
+                                                  figure(delta.p99, 4) + " / " + figure(delta.max, 4)},
+        {"perplexity change", with_sign(d.perplexity_percent, 3) + " %"},
+        {"perplexity ratio",
+         fixed(d.perplexity_ratio, 6) + (d.ratio_interval ? " (" + range(*d.ratio_interval, 6) + ")" : "")},
+        {"NLL difference (nats)", with_sign(d.mean, 6) + (d.interval ? " (" + signed_range(*d.interval, 6) + ")" : "")},
+        {"its SE: iid / clustered / HAC",
+         figure(d.se.iid, 6) + " / " + figure(d.se.clustered, 6) + " / " + figure(d.se.hac, 6)},
+        {"SE believed", which_error(d.se)},
+        {"p: t-test / sign test / McNemar",
+         p_value(d.p) + " / " + p_value(d.sign_test_p) + " / " + p_value(c.mcnemar.p)},
+        {"higher / lower / equal",
+         std::to_string(d.higher) + " / " + std::to_string(d.lower) + " / " + std::to_string(d.equal)}};
     if (c.skipped_non_finite > 0) { rows.push_back({"non-finite, left out", std::to_string(c.skipped_non_finite)}); }
     out += "\n" + table(rows);
-    if (!c.sweep.empty()) {
-        rows = {{"gap >=", "decided", "mismatches", "rate"}};
-        for (const DecidedCount& at : c.sweep) {
+    const auto sweep = [&](const std::string& heading, const std::vector<DecidedCount>& counts) {
+        if (counts.empty()) { return; }
+        rows = {{heading, "decided", "mismatches", "rate", "at " + level(c.confidence)}};
+        for (const DecidedCount& at : counts) {
             rows.push_back({shortest(at.threshold), std::to_string(at.positions), std::to_string(at.mismatches),
-                            percent(at.rate(), 3)});
+                            percent(at.rate(), 3), bounds(c.rate(at))});
         }
         out += "\n" + table(rows);
-    }
+    };
+    sweep("gap >=", c.sweep);
+    sweep(std::string(to_string(c.storage)) + " steps >=", c.ulp_sweep);
     if (!c.ranks.empty()) {
         rows = {{"reference's token in the candidate", "disagreements"}};
         for (const RankCount& r : c.ranks) {
@@ -89,12 +104,19 @@ inline std::string markdown_report(const Comparison& c) {
         out += "\n" + table(rows);
     }
     if (!c.worst.empty()) {
-        rows = {{"position", "chunk", "pos", "target", "reference", "candidate", "gap", "rank"}};
+        rows = {{"position", "chunk", "pos", "target", "reference", "candidate", "gap", "steps", "rank"}};
         for (const Disagreement& w : c.worst) {
             rows.push_back({std::to_string(w.index), std::to_string(w.chunk), std::to_string(w.pos),
                             std::to_string(w.target), std::to_string(w.reference_token),
-                            std::to_string(w.candidate_token), figure(w.gap, 6),
+                            std::to_string(w.candidate_token), figure(w.gap, 6), fixed(w.ulps, 1),
                             w.rank ? std::to_string(*w.rank) : rank_name(w.rank, c.candidate_k)});
+        }
+        out += "\n" + table(rows);
+    }
+    if (!c.noise.empty()) {
+        rows = {{"figure", "candidate", "reference rerun", "beyond the noise floor"}};
+        for (const NoiseFigure& f : c.noise) {
+            rows.push_back({f.name, figure(f.candidate, 6), figure(f.floor, 6), f.beyond ? "yes" : "no"});
         }
         out += "\n" + table(rows);
     }

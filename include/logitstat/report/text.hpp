@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "logitstat/compare.hpp"
 #include "logitstat/report/format.hpp"
@@ -29,12 +30,13 @@ class TextReport {
         logit_delta();
         perplexity();
         accuracy();
+        noise();
         warnings();
         return std::move(out);
     }
 
   private:
-    void line(const std::string& text = {}) { out += text + "\n"; }
+    void line(const std::string& text) { out += text + "\n"; }
     void heading(const std::string& text) { line("\n" + paint(text, "1")); }
     std::string paint(const std::string& text, const char* code) const {
         return color ? "\x1b[" + std::string(code) + "m" + text + "\x1b[0m" : text;
@@ -61,13 +63,23 @@ class TextReport {
         const char* code = c.verdict == Verdict::fail ? "1;31" : c.verdict == Verdict::inconclusive ? "1;33" : "1;32";
         std::string word(to_string(c.verdict));
         for (char& letter : word) { letter = static_cast<char>(letter - 'a' + 'A'); }
-        line("\nverdict    " + paint(word, code) + ": " + verdict_reason(c));
+        std::string reason = verdict_reason(c);
+        if (const std::size_t clause = reason.find("; "); clause != std::string::npos) {
+            reason.replace(clause, 2, "\n" + std::string(11, ' ')); // two facts, two lines
+        }
+        line("\nverdict    " + paint(word, code) + ": " + reason);
     }
 
     void agreement() {
         heading("Top-1 agreement");
+        const Proportion rate = proportion(c.disagreements, c.positions, c.confidence);
         line("  the best tokens differ at " + std::to_string(c.disagreements) + " of " +
-             counted(c.positions, "position") + " (" + percent(c.disagreement_rate()) + ")");
+             counted(c.positions, "position") + " (" + percent(c.disagreement_rate()) + "; " + bounds(rate) + " at " +
+             level(c.confidence) + " confidence)");
+        if (c.chunks >= many_clusters && c.disagreements_clustered.design_effect > 1.05) {
+            line("  they cluster in chunks (design effect " + fixed(c.disagreements_clustered.design_effect, 2) +
+                 "), which widens that to " + percent_range(c.disagreements_clustered.interval));
+        }
         if (c.largest_gap) {
             line("  largest reference gap at a disagreement: " + figure(c.largest_gap->gap, 6) + ", " +
                  rank_name(c.largest_gap->rank, c.candidate_k) + ", at " + place(*c.largest_gap));
@@ -77,13 +89,25 @@ class TextReport {
     }
 
     void sweep() {
-        if (c.sweep.empty()) { return; }
-        heading("Mismatches where the reference had decided (its two best logits at least so far apart)");
-        line("      gap >=   decided  mismatches       rate");
-        for (const DecidedCount& at : c.sweep) {
+        if (!c.sweep.empty()) {
+            heading("Mismatches where the reference had decided (its two best logits at least so far apart)");
+            sweep_table("      gap >=", c.sweep, true);
+        }
+        if (!c.ulp_sweep.empty()) {
+            heading("The same with the gap in steps of " + std::string(to_string(c.storage)) +
+                    (c.storage_inferred ? ", which the logits seem to be stored in" : "") + " (a step is " +
+                    shortest(spacing(c.storage, 12)) + " at 12, " + shortest(spacing(c.storage, 40)) + " at 40)");
+            sweep_table("    steps >=", c.ulp_sweep, false);
+        }
+    }
+
+    void sweep_table(const std::string& first_heading, const std::vector<DecidedCount>& counts, bool marks_verdict) {
+        line(first_heading + "   decided  mismatches       rate   at " + level(c.confidence) + " confidence");
+        for (const DecidedCount& at : counts) {
+            const bool marked = marks_verdict && at.threshold == c.decided.threshold;
             line(pad_left(shortest(at.threshold), 12) + pad_left(std::to_string(at.positions), 10) +
-                 pad_left(std::to_string(at.mismatches), 12) + pad_left(percent(at.rate()), 11) +
-                 (at.threshold == c.decided.threshold ? "   <- verdict" : ""));
+                 pad_left(std::to_string(at.mismatches), 12) + pad_left(percent(at.rate()), 11) + "   " +
+                 (marked ? pad_right(bounds(c.rate(at)), 19) + "<- verdict" : bounds(c.rate(at))));
         }
     }
 
@@ -101,12 +125,12 @@ class TextReport {
     void worst() {
         if (c.worst.empty()) { return; }
         heading("The worst disagreements, by the reference's gap");
-        line("    position     chunk       pos    target  reference  candidate         gap  rank in candidate");
+        line("    position     chunk       pos    target  reference  candidate         gap   steps  rank in candidate");
         for (const Disagreement& d : c.worst) {
             line(pad_left(std::to_string(d.index), 12) + pad_left(std::to_string(d.chunk), 10) +
                  pad_left(std::to_string(d.pos), 10) + pad_left(std::to_string(d.target), 10) +
                  pad_left(std::to_string(d.reference_token), 11) + pad_left(std::to_string(d.candidate_token), 11) +
-                 pad_left(figure(d.gap, 6), 12) + "  " +
+                 pad_left(figure(d.gap, 6), 12) + pad_left(d.ulps ? fixed(*d.ulps, 1) : "n/a", 8) + "  " +
                  (d.rank ? std::to_string(*d.rank) : rank_name(d.rank, c.candidate_k)));
         }
     }
@@ -122,22 +146,36 @@ class TextReport {
     }
 
     void perplexity() {
-        heading("Perplexity on the corpus tokens (lower is better; +- one iid standard error)");
+        heading("Perplexity on the corpus tokens (lower is better; +- one iid standard error; " + level(c.confidence) +
+                " interval)");
         const auto arm_line = [&](const char* label, const Perplexity& p) {
-            line("  " + pad_right(label, 11) + fixed(p.value, 4) + (p.se ? " +- " + figure(*p.se, 4) : ""));
+            line("  " + pad_right(label, 11) + fixed(p.value, 4) + (p.se ? " +- " + figure(*p.se, 4) : "") +
+                 (p.interval ? "   " + range(*p.interval, 4) : ""));
         };
         arm_line("reference", c.reference_perplexity);
         arm_line("candidate", c.candidate_perplexity);
         const NllDifference& d = c.nll_difference;
-        line("  change     " + with_sign(d.perplexity_percent, 3) + " % (ratio " + fixed(d.perplexity_ratio, 6) + ")");
+        line("  change     " + with_sign(d.perplexity_percent, 3) + " % (ratio " + fixed(d.perplexity_ratio, 6) +
+             (d.ratio_interval ? ", " + range(*d.ratio_interval, 6) : "") +
+             (c.ratio_bootstrap ? "; by drawing chunks " + range(*c.ratio_bootstrap, 6) : "") + ")");
         heading("NLL difference at each position, candidate - reference, in nats (above 0: the candidate is worse)");
         line("  mean       " + with_sign(d.mean, 6) +
-             (d.se ? " +- " + figure(*d.se, 6) + " (iid standard error)" : "") +
-             (d.t ? ", " + fixed(std::abs(*d.t), 2) + " standard errors from zero" : ""));
+             (d.interval ? ", " + level(c.confidence) + " interval " + signed_range(*d.interval, 6) : ""));
+        if (d.se.value()) {
+            line("  std error  iid " + figure(d.se.iid, 6) +
+                 (d.se.clustered ? ", clustered by chunk " + figure(*d.se.clustered, 6) : "") +
+                 ", autocorrelation-consistent " + figure(d.se.hac, 6) + " (lag " + std::to_string(d.se.lag) + ")");
+            line("  believe    " + which_error(d.se));
+            line("  test       " + (d.t ? fixed(std::abs(*d.t), 2) + " standard errors from zero, " : "") +
+                 "p = " + p_value(d.p) + "; sign test p = " + p_value(d.sign_test_p));
+        } else {
+            line("  std error  none: one position has no spread");
+        }
         line("  higher at " + std::to_string(d.higher) + ", lower at " + std::to_string(d.lower) + ", equal at " +
-             counted(d.equal, "position"));
-        if (d.max_abs && *d.max_abs != 0 && d.max_abs_index) {
-            line("  largest    " + figure(*d.max_abs, 6) + " at position " + std::to_string(*d.max_abs_index));
+             counted(d.equal, "position") +
+             (d.correlation ? "; correlation of the two NLLs " + fixed(*d.correlation, 4) : ""));
+        if (d.max_abs != 0) {
+            line("  largest    " + figure(d.max_abs, 6) + " at position " + std::to_string(d.max_abs_index));
         }
     }
 
@@ -149,6 +187,18 @@ class TextReport {
         };
         arm_line("reference", c.reference_accuracy);
         arm_line("candidate", c.candidate_accuracy);
+        line("  right in one arm only: reference " + std::to_string(c.mcnemar.only_reference) + ", candidate " +
+             std::to_string(c.mcnemar.only_candidate) + " (McNemar's exact test p = " + p_value(c.mcnemar.p) + ")");
+    }
+
+    void noise() {
+        if (c.noise.empty()) { return; }
+        heading("Noise floor: what a second run of the reference moves");
+        line("  " + pad_right("figure", 32) + pad_left("candidate", 13) + pad_left("rerun", 13));
+        for (const NoiseFigure& f : c.noise) {
+            line("  " + pad_right(f.name, 32) + pad_left(figure(f.candidate, 6), 13) +
+                 pad_left(figure(f.floor, 6), 13) + (f.beyond ? "   beyond the floor" : "   within it"));
+        }
     }
 
     void warnings() {

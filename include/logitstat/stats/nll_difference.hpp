@@ -4,10 +4,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "logitstat/stats/agreement.hpp"
+#include "logitstat/stats/clusters.hpp"
+#include "logitstat/stats/confidence.hpp"
+#include "logitstat/stats/correlation.hpp"
 #include "logitstat/stats/moments.hpp"
+#include "logitstat/stats/sign_test.hpp"
+#include "logitstat/stats/standard_error.hpp"
 #include "logitstat/trace/trace.hpp"
 
 /// The paired difference d = nll_candidate - nll_reference at each position, in nats: above 0, the candidate is worse.
@@ -15,19 +21,30 @@
 /// with their errors would hide.
 namespace logitstat {
 
-/// Summary of the paired differences.
+/// Summary of the paired differences. What needs a standard error does not exist for one position.
 struct NllDifference {
-    std::int64_t n = 0;
-    std::optional<double> mean;               ///< nats; nothing for n == 0
-    std::optional<double> se;                 ///< iid: s / sqrt(n), s with n - 1; nothing for n < 2
-    std::optional<double> t;                  ///< mean / se, "standard errors from zero"; 0 when every d is 0, nothing
-                                              ///< when se is missing, or 0 under a mean that is not
-    std::int64_t higher = 0, lower = 0;       ///< positions where the candidate's NLL is higher, lower
-    std::int64_t equal = 0;                   ///< positions where both NLLs are the same number
-    std::optional<double> max_abs;            ///< largest |d|; nothing for n == 0
-    std::optional<std::size_t> max_abs_index; ///< where, the first of equals
-    std::optional<double> perplexity_ratio;   ///< exp(mean d) = perplexity_candidate / perplexity_reference
-    std::optional<double> perplexity_percent; ///< 100 (ratio - 1)
+    double mean = 0;   ///< nats
+    StandardErrors se; ///< of the mean
+    /// mean / preferred se, "standard errors from zero"; 0 when every d is 0, nothing when se is missing, or 0 under a
+    /// mean that is not.
+    std::optional<double> t;
+    std::optional<double> p;                ///< two-sided, Student's t with the preferred error
+    std::optional<Interval> interval;       ///< of the mean, with the preferred error
+    std::optional<Interval> ratio_interval; ///< of the perplexity ratio: exp of the above
+    double perplexity_ratio = 1;            ///< exp(mean d) = perplexity_candidate / perplexity_reference
+    double perplexity_percent = 0;          ///< 100 (ratio - 1)
+    std::int64_t higher = 0, lower = 0;     ///< positions where the candidate's NLL is higher, lower
+    std::int64_t equal = 0;                 ///< positions where both NLLs are the same number
+    double sign_test_p = 1;                 ///< exact, two-sided, on higher against lower
+    double max_abs = 0;                     ///< largest |d|
+    std::size_t max_abs_index = 0;          ///< where, the first of equals
+    std::optional<double> correlation;      ///< of the two arms' NLLs; nothing when one is constant
+
+    /// "Standard errors from zero" by the iid error.
+    std::optional<double> t_iid() const {
+        if (!se.iid || (*se.iid == 0 && mean != 0)) { return std::nullopt; }
+        return mean == 0 ? 0.0 : mean / *se.iid;
+    }
 };
 
 /// [n] the differences, in double. O(n). Throws std::invalid_argument when the shapes do not fit.
@@ -40,36 +57,38 @@ template <trace_like R, trace_like C> std::vector<double> nll_differences(const 
     return d;
 }
 
-/// Summarises differences. Identical arms give mean 0, SE 0, t 0 and ratio 1, exactly. O(n). Precondition: finite.
-inline NllDifference nll_difference(std::span<const double> differences) {
+/// The paired difference with its errors and tests. Identical arms give mean 0, SE 0, t 0, p 1 and ratio 1, exactly.
+/// Nothing for no positions. O(n lag). Precondition: finite NLLs. Throws std::invalid_argument when the shapes do not
+/// fit.
+template <trace_like R, trace_like C>
+std::optional<NllDifference> nll_difference(const R& reference, const C& candidate,
+                                            confidence_level level = confidence_level(0.95),
+                                            const HacOptions& hac = {}) {
+    const std::vector<double> d = nll_differences(reference, candidate);
+    if (d.empty()) { return std::nullopt; }
     NllDifference result;
-    const Moments moments = moments_of(differences);
-    result.n = moments.n;
-    result.se = moments.standard_error();
-    if (moments.n == 0) { return result; }
-    result.mean = moments.mean;
-    result.perplexity_ratio = std::exp(moments.mean);
-    result.perplexity_percent = 100 * std::expm1(moments.mean);
-    if (result.se && (*result.se > 0 || moments.mean == 0)) {
-        result.t = moments.mean == 0 ? 0.0 : moments.mean / *result.se;
+    result.mean = moments_of(std::span<const double>(d)).mean;
+    result.perplexity_ratio = std::exp(result.mean);
+    result.perplexity_percent = 100 * std::expm1(result.mean);
+    result.se = standard_errors(d, cluster_boundaries(reference.view().chunk), hac);
+    if (const auto se = result.se.value()) {
+        if (*se > 0 || result.mean == 0) { result.t = result.mean == 0 ? 0.0 : result.mean / *se; }
+        result.p = student_p(result.mean, *se, result.se.df());
+        result.interval = student_interval(result.mean, *se, result.se.df(), level);
+        result.ratio_interval = Interval{std::exp(result.interval->lo), std::exp(result.interval->hi)};
     }
-    double largest = -1;
-    for (std::size_t i = 0; i < differences.size(); ++i) {
-        const double d = differences[i];
-        result.higher += d > 0 ? 1 : 0;
-        result.lower += d < 0 ? 1 : 0;
-        result.equal += d == 0 ? 1 : 0;
-        if (std::abs(d) > largest) {
-            largest = std::abs(d);
+    for (std::size_t i = 0; i < d.size(); ++i) {
+        result.higher += d[i] > 0 ? 1 : 0;
+        result.lower += d[i] < 0 ? 1 : 0;
+        result.equal += d[i] == 0 ? 1 : 0;
+        if (std::abs(d[i]) > result.max_abs) {
+            result.max_abs = std::abs(d[i]);
             result.max_abs_index = i;
         }
     }
-    result.max_abs = largest;
+    result.sign_test_p = sign_test_p(result.higher, result.lower);
+    result.correlation = correlation(reference.view().nll, candidate.view().nll);
     return result;
-}
-
-template <trace_like R, trace_like C> NllDifference nll_difference(const R& reference, const C& candidate) {
-    return nll_difference(std::span<const double>(nll_differences(reference, candidate)));
 }
 
 } // namespace logitstat

@@ -4,9 +4,12 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
-#include "logitstat/simd/columns.hpp"
+#include "logitstat/stats/clusters.hpp"
+#include "logitstat/stats/confidence.hpp"
 #include "logitstat/stats/moments.hpp"
+#include "logitstat/stats/standard_error.hpp"
 #include "logitstat/trace/trace.hpp"
 
 namespace logitstat {
@@ -14,24 +17,35 @@ namespace logitstat {
 /// The perplexity of one arm on the corpus tokens.
 struct Perplexity {
     double value = 0;         ///< exp(mean NLL); infinite when the mean exceeds what double can hold
-    std::optional<double> se; ///< iid standard error, by the delta method; nothing for n < 2 or an infinite value
-    Moments nll;              ///< of the per-position NLL, in nats
+    double mean_nll = 0;      ///< nats
+    StandardErrors nll_se;    ///< of the mean NLL, in nats
+    std::optional<double> se; ///< of the perplexity, from the iid error of the mean NLL; nothing for n < 2 or an
+                              ///< infinite perplexity
+    /// exp(mean NLL -+ t SE) with the preferred standard error: an interval on the log scale stays above 0 and is as
+    /// skewed as a perplexity is. Nothing where that error does not exist.
+    std::optional<Interval> interval;
 };
 
-/// Perplexity exp(mean NLL) with its standard error by the delta method, d exp(m) = exp(m) dm, from the iid standard
-/// error of the mean NLL (positions taken as independent, which text is not quite). Nothing for no positions. O(n).
-/// Precondition: finite NLLs.
-template <class Real> std::optional<Perplexity> perplexity(std::span<const Real> nll) {
-    if (nll.empty()) { return std::nullopt; }
+/// Perplexity exp(mean NLL) with its errors; the SE of the perplexity is by the delta method, d exp(m) = exp(m) dm.
+/// Nothing for no positions. O(n lag). Precondition: finite NLLs. Throws std::invalid_argument when the columns differ
+/// in length.
+template <trace_like T>
+std::optional<Perplexity> perplexity(const T& trace, confidence_level level = confidence_level(0.95),
+                                     const HacOptions& hac = {}) {
+    check_shape(trace);
+    const auto view = trace.view();
+    if (view.size() == 0) { return std::nullopt; }
+    const std::vector<double> nll(view.nll.begin(), view.nll.end());
     Perplexity result;
-    result.nll = moments_of(nll);
-    result.value = std::exp(result.nll.mean);
-    if (const auto se = result.nll.standard_error(); se && simd::is_finite(result.value)) {
-        result.se = result.value * *se;
+    result.mean_nll = moments_of(std::span<const double>(nll)).mean;
+    result.value = std::exp(result.mean_nll);
+    result.nll_se = standard_errors(nll, cluster_boundaries(view.chunk), hac);
+    if (result.nll_se.iid && simd::is_finite(result.value)) { result.se = result.value * *result.nll_se.iid; }
+    if (const auto se = result.nll_se.value()) {
+        const Interval log = student_interval(result.mean_nll, *se, result.nll_se.df(), level);
+        result.interval = Interval{std::exp(log.lo), std::exp(log.hi)};
     }
     return result;
 }
-
-template <trace_like T> std::optional<Perplexity> perplexity(const T& trace) { return perplexity(trace.view().nll); }
 
 } // namespace logitstat

@@ -57,6 +57,26 @@ std::vector<DecidedCount> threshold_sweep(const R& reference, const C& candidate
     return counts;
 }
 
+/// The same counts for margins that are given position by position (ulps, probabilities): D = positions with
+/// margin >= threshold, M = those of them where `differs` is not 0. O(n thresholds).
+/// Throws std::invalid_argument on a bad threshold or when the sizes differ. Precondition: finite margins.
+inline std::vector<DecidedCount> margin_sweep(std::span<const double> margins, std::span<const std::uint8_t> differs,
+                                              std::span<const double> thresholds) {
+    if (margins.size() != differs.size()) { throw std::invalid_argument("margins and mask differ in length"); }
+    std::vector<DecidedCount> counts;
+    for (const double threshold : thresholds) {
+        check_threshold(threshold);
+        DecidedCount count{threshold, 0, 0};
+        for (std::size_t i = 0; i < margins.size(); ++i) {
+            const bool decided = margins[i] >= threshold;
+            count.positions += decided ? 1 : 0;
+            count.mismatches += decided && differs[i] != 0 ? 1 : 0;
+        }
+        counts.push_back(count);
+    }
+    return counts;
+}
+
 /// The sweep at a single threshold.
 template <trace_like R, trace_like C>
 DecidedCount decided_mismatches(const R& reference, const C& candidate, double threshold) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -45,18 +46,25 @@ constexpr StorageFormat format_of(storage_type type) {
 } // namespace detail
 
 /// Distance between neighbouring numbers of the type at magnitude |x|: 2^(floor(log2 |x|) - digits + 1), and the
-/// spacing of subnormal numbers below the smallest normal one (0 included). Precondition: finite.
+/// spacing of subnormal numbers below the smallest normal one (0 included). Precondition: finite. O(1).
 inline double spacing(storage_type type, double x) {
     const detail::StorageFormat format = detail::format_of(type);
-    const int exponent = x == 0 ? format.min_exponent : std::max(std::ilogb(x), format.min_exponent);
-    return std::ldexp(1.0, exponent - format.digits + 1);
+    const int exponent = static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 0x7ff) - 1023; // -1023: 0 or tiny
+    return std::ldexp(1.0, std::max(exponent, format.min_exponent) - format.digits + 1);
 }
 
 /// x rounded to the type, to nearest, ties to even: undoes the six printed decimals of a text trace. Precondition:
-/// finite.
+/// finite. O(1): on the bits, for values above the type's subnormal range.
 inline double rounded_to(storage_type type, double x) {
-    const double step = spacing(type, x);
-    return std::nearbyint(x / step) * step;
+    const detail::StorageFormat format = detail::format_of(type);
+    if (std::abs(x) < std::ldexp(1.0, format.min_exponent)) {
+        const double step = spacing(type, x);
+        return std::nearbyint(x / step) * step;
+    }
+    const int dropped = 53 - format.digits;
+    const auto bits = std::bit_cast<std::uint64_t>(x);
+    const std::uint64_t half = (std::uint64_t{1} << (dropped - 1)) - 1 + (bits >> dropped & 1);
+    return std::bit_cast<double>((bits + half) >> dropped << dropped);
 }
 
 /// The narrowest type that holds every value, up to the rounding of six printed decimals; float32 when neither 16-bit

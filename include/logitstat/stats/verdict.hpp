@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <stdexcept>
 #include <string_view>
 
+#include "logitstat/stats/proportion.hpp"
 #include "logitstat/stats/sweep.hpp"
 
 namespace logitstat {
@@ -12,7 +15,7 @@ enum class Verdict {
     identical,   ///< every top-1 token agrees (the logits may still differ)
     pass,        ///< tokens differ, but no more than allowed of the decided ones
     fail,        ///< more decided mismatches than allowed
-    inconclusive ///< too few decided positions to judge; never counted as a pass
+    inconclusive ///< too little evidence to judge; never counted as a pass
 };
 
 constexpr std::string_view to_string(Verdict verdict) {
@@ -37,11 +40,41 @@ constexpr int exit_code(Verdict verdict) {
     return 2;
 }
 
-/// The verdict for `disagreements` top-1 differences of which `decided` counts those at the threshold.
-constexpr Verdict verdict_of(std::int64_t disagreements, const DecidedCount& decided) {
-    if (disagreements == 0) { return Verdict::identical; }
-    if (decided.mismatches > 0) { return Verdict::fail; }
-    return decided.positions == 0 ? Verdict::inconclusive : Verdict::pass;
+/// What a pass asks for. The last two are demands on the evidence: without it the verdict is inconclusive.
+struct VerdictRules {
+    std::int64_t max_mismatches = 0; ///< decided mismatches that are allowed; more is a fail
+    std::int64_t min_decided = 1;    ///< decided positions that are needed
+    std::optional<double> max_rate;  ///< a mismatch rate that the upper bound must exclude: bound < max_rate
+};
+
+/// Throws std::invalid_argument unless the counts are >= 0 and the rate is in (0, 1].
+inline void check_rules(const VerdictRules& rules) {
+    if (rules.max_mismatches < 0 || rules.min_decided < 0) {
+        throw std::invalid_argument("max_mismatches and min_decided must be at least 0");
+    }
+    if (rules.max_rate && !(*rules.max_rate > 0 && *rules.max_rate <= 1)) {
+        throw std::invalid_argument("max_rate must be above 0 and at most 1");
+    }
+}
+
+/// Is the evidence of a decided count what the rules ask for? The bound is the one-sided Clopper-Pearson one.
+inline bool enough_evidence(const DecidedCount& decided, const VerdictRules& rules, confidence_level level) {
+    if (decided.positions == 0 || decided.positions < rules.min_decided) { return false; }
+    return !rules.max_rate || proportion_upper_bound(decided.mismatches, decided.positions, level) < *rules.max_rate;
+}
+
+/// The verdict on `disagreements` top-1 differences, of which `decided` counts those at the threshold. Equal data are
+/// identical whatever the rules. Arms that only agree on every token are identical too, except where the rules ask for
+/// evidence beyond the default and it is missing. O(1). Throws std::invalid_argument for rules that make no sense.
+inline Verdict verdict_of(std::int64_t disagreements, const DecidedCount& decided, bool identical_data,
+                          const VerdictRules& rules = {}, confidence_level level = confidence_level(0.95)) {
+    check_rules(rules);
+    const bool asks_for_evidence = rules.max_rate.has_value() || rules.min_decided > 1;
+    if (identical_data) { return Verdict::identical; }
+    if (decided.mismatches > rules.max_mismatches) { return Verdict::fail; }
+    if (disagreements == 0 && !asks_for_evidence) { return Verdict::identical; }
+    if (!enough_evidence(decided, rules, level)) { return Verdict::inconclusive; }
+    return disagreements == 0 ? Verdict::identical : Verdict::pass;
 }
 
 } // namespace logitstat

@@ -22,6 +22,7 @@ struct Disagreement {
     token_id candidate_token = 0;    ///< the candidate's best
     double gap = 0;                  ///< the reference's two best logits apart
     std::optional<std::size_t> rank; ///< of the reference's token in the candidate; nothing: beyond top-k
+    std::optional<double> ulps;      ///< the gap in steps of the storage type, when that is known
 };
 
 /// The `limit` disagreements with the largest reference gap, largest first, equal gaps in trace order. The first one's
@@ -49,7 +50,7 @@ std::vector<Disagreement> worst_disagreements(const R& reference, const C& candi
         const std::size_t i = *at;
         const token_id token = ref.ids(0)[i];
         worst.push_back({i, ref.chunk[i], ref.pos[i], ref.target[i], token, candidate.view().ids(0)[i], gap_at(i),
-                         rank_of(candidate, i, token)});
+                         rank_of(candidate, i, token), std::nullopt});
     }
     return worst;
 }

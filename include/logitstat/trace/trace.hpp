@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "logitstat/trace/column.hpp"
 #include "logitstat/trace/metadata.hpp"
 
 namespace logitstat {
@@ -50,11 +51,11 @@ struct TraceSource {
 template <std::floating_point Real> struct Trace {
     using real_type = Real;
 
-    std::vector<std::int32_t> chunk, pos;
-    std::vector<token_id> target;
-    std::vector<Real> nll;
-    std::vector<token_id> top_ids;
-    std::vector<Real> top_logits;
+    Column<std::int32_t> chunk, pos;
+    Column<token_id> target;
+    Column<Real> nll;
+    Column<token_id> top_ids;
+    Column<Real> top_logits;
     std::size_t k = 0;
     TraceSource source;
 

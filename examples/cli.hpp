@@ -1,0 +1,272 @@
+#pragma once
+
+// What the programs share on their command lines: strict numbers, the options of a comparison, reports that appear all
+// or not at all, and errors of one line with status 2.
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "logitstat/logitstat.hpp"
+
+namespace cli {
+
+inline constexpr int status_error = 2; // bad usage, unreadable or incomparable input: never mistaken for a verdict
+
+/// The whole text as a number. CLI11 would read "" as 0 and "-1" as a huge count, and a gate must not guess.
+template <class Number> Number number(const std::string& option, std::string_view text) {
+    const std::size_t first = std::min(text.find_first_not_of(' '), text.size());
+    const std::string_view digits = text.substr(first, text.find_last_not_of(' ') + 1 - first);
+    Number value{};
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc{} || end != digits.data() + digits.size() ||
+        (std::is_integral_v<Number> && value < Number(0))) {
+        const std::string why = error == std::errc::result_out_of_range ? " is out of range"
+                                : std::is_integral_v<Number>            ? " is not a whole number of at least 0"
+                                                                        : " is not a number";
+        throw std::invalid_argument(option + ": '" + std::string(text) + "'" + why + " (see --help)");
+    }
+    return value;
+}
+
+/// Runs a check of the library's and puts the option's name before its complaint.
+template <class Check> auto named(const std::string& option, const Check& check) {
+    try {
+        return check();
+    } catch (const std::exception& bad) { throw std::invalid_argument(option + ": " + bad.what()); }
+}
+
+inline double gap(const std::string& option, std::string_view text) {
+    const double value = number<double>(option, text);
+    named(option, [&] { logitstat::check_threshold(value); });
+    return value + 0.0; // -0 is 0
+}
+
+/// Gaps from lists separated by commas, all given lists joined.
+inline std::vector<double> gaps(const std::string& option, const std::vector<std::string>& lists) {
+    std::vector<double> values;
+    for (const std::string& list : lists) {
+        for (std::size_t start = 0, end = 0; end < list.size() || start == 0; start = end + 1) {
+            end = std::min(list.find(',', start), list.size());
+            values.push_back(gap(option, std::string_view(list).substr(start, end - start)));
+        }
+    }
+    return values;
+}
+
+inline CLI::Validator not_empty() {
+    return CLI::Validator([](std::string& path) { return std::string(path.empty() ? "empty file name" : ""); }, "");
+}
+
+/// The options of a comparison, as text until `options` has looked at them.
+class CompareFlags {
+  public:
+    explicit CompareFlags(CLI::App& app) {
+        const auto option = [&](const char* name, std::string& value, const char* type, const char* help) {
+            return app.add_option(name, value, help)->type_name(type);
+        };
+        const auto list = [&](const char* name, std::vector<std::string>& value, const char* type, const char* help) {
+            app.add_option(name, value, help)
+                ->type_name(type)
+                ->allow_extra_args(false) // one list each time: what follows may be a trace
+                ->default_str(value.front());
+        };
+        option("--decided", decided_, "GAP",
+               "the verdict looks at positions whose two best reference logits are at least GAP apart")
+            ->capture_default_str();
+        list("--thresholds", thresholds_, "GAP,...", "gaps of the threshold sweep, separated by commas");
+        list("--ulps", ulps_, "N,...",
+             "a second sweep, with the gap in steps of the type that the logits are stored in");
+        option("--storage", storage_, "TYPE", "that type; auto: the narrowest that holds the reference's logits")
+            ->check(CLI::IsMember({"auto", "bfloat16", "float16", "float32"}))
+            ->capture_default_str();
+        option("--max-mismatches", max_mismatches_, "N", "decided mismatches that a pass may have")
+            ->capture_default_str();
+        option("--min-decided", min_decided_, "N", "decided positions that a pass needs; with fewer it is inconclusive")
+            ->capture_default_str();
+        option("--max-rate", max_rate_, "R",
+               "a mismatch rate in (0, 1] that a pass must exclude; while it does not, it is inconclusive");
+        option("--confidence", confidence_, "C", "of every interval and bound, between 0 and 1")->capture_default_str();
+        option("--quantiles", quantiles_, "RULE", "rule for quantiles of the logit delta")
+            ->check(CLI::IsMember({"floor-index", "linear"}))
+            ->capture_default_str();
+        option("--lag", lag_, "N",
+               "lags of the autocorrelation-consistent error (default: by the number of positions)");
+        app.add_flag("--separate-chunks", separate_,
+                     "chunks are separate documents: that error stops at their borders");
+        option("--seed", seed_, "N", "of the chunk bootstrap")->capture_default_str();
+        app.add_flag("--strict", strict_, "treat warnings (not like for like, a trace that may be cut) as errors");
+    }
+
+    /// Throws std::invalid_argument, naming the option, for a value that makes no sense.
+    logitstat::CompareOptions options() const {
+        logitstat::CompareOptions o;
+        o.decided_gap = gap("--decided", decided_);
+        o.thresholds = gaps("--thresholds", thresholds_);
+        o.ulps = gaps("--ulps", ulps_);
+        for (const auto type :
+             {logitstat::storage_type::bfloat16, logitstat::storage_type::float16, logitstat::storage_type::float32}) {
+            if (storage_ == to_string(type)) { o.storage = type; }
+        }
+        o.rules.max_mismatches = number<std::int64_t>("--max-mismatches", max_mismatches_);
+        o.rules.min_decided = number<std::int64_t>("--min-decided", min_decided_);
+        if (!max_rate_.empty()) { o.rules.max_rate = number<double>("--max-rate", max_rate_); }
+        named("--max-rate", [&] { logitstat::check_rules(o.rules); });
+        o.confidence = named("--confidence",
+                             [&] { return logitstat::confidence_level(number<double>("--confidence", confidence_)); });
+        o.quantiles = quantiles_ == "linear" ? logitstat::quantile_rule::linear : logitstat::quantile_rule::floor_index;
+        if (!lag_.empty()) { o.hac.lag = number<std::size_t>("--lag", lag_); }
+        o.hac.stop_at_chunk_borders = separate_;
+        o.bootstrap.seed = number<std::uint32_t>("--seed", seed_);
+        o.strict = strict_;
+        return o;
+    }
+
+  private:
+    std::string decided_ = "2", storage_ = "auto", max_mismatches_ = "0", min_decided_ = "1", max_rate_,
+                confidence_ = "0.95";
+    std::string quantiles_ = "floor-index", lag_, seed_ = "1";
+    std::vector<std::string> thresholds_ = {"0.5,1,2"}, ulps_ = {"1,2,4"};
+    bool separate_ = false, strict_ = false;
+};
+
+/// Reports into files or standard output. Nothing appears unless everything could be written: bytes go to the files,
+/// then to standard output, and then the files get their names.
+class Outputs {
+  public:
+    using Report = std::function<std::string()>;
+
+    explicit Outputs(CLI::App& app) {
+        app.add_flag("-q,--quiet", quiet_, "no text report: only files and the exit status");
+        app.add_option("--color", color_, "colour the text report; auto: on a terminal, unless NO_COLOR is set")
+            ->type_name("WHEN")
+            ->check(CLI::IsMember({"auto", "always", "never"}))
+            ->capture_default_str();
+    }
+
+    /// An option that also writes a report in another format. Call before parsing.
+    void add(CLI::App& app, const std::string& flag, const std::string& what) {
+        targets_.push_back(std::make_unique<std::pair<std::string, std::string>>(flag, ""));
+        app.add_option(flag, targets_.back()->second, what + "; - is standard output, instead of the text")
+            ->type_name("FILE")
+            ->check(not_empty());
+    }
+
+    /// Throws std::invalid_argument when two reports, or a report and an input, would share a file or standard output.
+    void check(const std::vector<std::string>& inputs) const {
+        for (std::size_t i = 0; i < targets_.size(); ++i) {
+            const auto& [flag, path] = *targets_[i];
+            if (path.empty()) { continue; }
+            for (std::size_t j = 0; j < i; ++j) {
+                const auto& [other_flag, other] = *targets_[j];
+                if (path == "-" && other == "-") {
+                    throw std::invalid_argument(other_flag + " - and " + flag + " - cannot share standard output");
+                }
+                if (!other.empty() && same_file(path, other)) {
+                    throw std::invalid_argument(other_flag + " and " + flag + " name the same file: " + path);
+                }
+            }
+            for (const std::string& input : inputs) {
+                if (same_file(path, input)) {
+                    throw std::invalid_argument(path + ": a report would overwrite this input");
+                }
+            }
+        }
+    }
+
+    bool use_color() const {
+        const char* no_color = std::getenv("NO_COLOR"); // counts unless empty (no-color.org)
+        const bool terminal = isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
+        return color_ == "always" || (color_ == "auto" && terminal);
+    }
+
+    /// `reports` in the order of the `add` calls.
+    void write(const Report& text, const std::vector<Report>& reports) const {
+        std::vector<std::unique_ptr<logitstat::OutputFile>> files;
+        std::string printed;
+        bool to_standard_output = false;
+        for (std::size_t i = 0; i < targets_.size(); ++i) {
+            const std::string& path = targets_[i]->second;
+            if (path == "-") {
+                printed = reports[i]();
+                to_standard_output = true;
+            } else if (!path.empty()) {
+                files.push_back(std::make_unique<logitstat::OutputFile>(path));
+                errno = 0;
+                files.back()->stream() << reports[i]() << std::flush;
+                if (!files.back()->stream()) {
+                    throw logitstat::io_error(path, "cannot write: " + std::generic_category().message(errno));
+                }
+            }
+        }
+        if (!to_standard_output && !quiet_) { printed = text(); }
+        errno = 0;
+        std::cout << printed << std::flush;
+        if (!std::cout) {
+            throw std::runtime_error("cannot write to standard output: " + std::generic_category().message(errno));
+        }
+        for (const auto& file : files) { file->commit(); }
+    }
+
+  private:
+    /// True when writing to both names would lose one of them. Devices and pipes lose nothing.
+    static bool same_file(const std::string& a, const std::string& b) {
+        namespace fs = std::filesystem;
+        std::error_code none;
+        return a != "-" && b != "-" && (!fs::exists(a, none) || fs::is_regular_file(a, none)) &&
+               fs::weakly_canonical(a, none) == fs::weakly_canonical(b, none);
+    }
+
+    std::vector<std::unique_ptr<std::pair<std::string, std::string>>> targets_; // flag and path; CLI11 keeps addresses
+    std::string color_ = "auto";
+    bool quiet_ = false;
+};
+
+/// Parses and runs. Errors are one line each on standard error and status 2; --help and --version are status 0.
+inline int run(CLI::App& app, int argc, char** argv, const std::function<int()>& program) {
+    // A closed standard stream must not become the number of a file that is opened later and take its text.
+    int descriptor = 0;
+    while ((descriptor = open("/dev/null", O_RDONLY)) >= 0 && descriptor <= STDERR_FILENO) {}
+    if (descriptor >= 0) { close(descriptor); }
+
+    const auto fail = [&](std::string_view message) {
+        std::cerr << app.get_name() << ": " << logitstat::report::printable(message) << '\n';
+        return status_error;
+    };
+    app.set_version_flag("--version", app.get_name() + " " LOGITSTAT_VERSION_STRING);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& asked_for_help) {
+        return app.exit(asked_for_help);
+    } catch (const CLI::ParseError& bad_usage) { return fail(std::string(bad_usage.what()) + " (see --help)"); }
+    try {
+        return program();
+    } catch (const logitstat::not_comparable& reasons) {
+        const std::string all = reasons.what(); // under --strict there may be several, one a line
+        for (std::size_t start = 0, end = 0; start < all.size(); start = end + 1) {
+            end = std::min(all.find('\n', start), all.size());
+            fail(std::string_view(all).substr(start, end - start));
+        }
+        return status_error;
+    } catch (const std::exception& error) { return fail(error.what()); }
+}
+
+} // namespace cli

@@ -1,0 +1,107 @@
+// correctness_matrix: many pairs of traces in, the tables and the one verdict of a correctness document out.
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include "cli.hpp"
+#include "logitstat/logitstat.hpp"
+#include "logitstat/report/matrix_csv.hpp"
+#include "logitstat/report/matrix_json.hpp"
+#include "logitstat/report/matrix_markdown.hpp"
+#include "logitstat/report/matrix_text.hpp"
+
+namespace {
+
+/// "12 of 40 pairs" on one line of a terminal, once the work has taken a second; wiped at the end.
+class Progress {
+  public:
+    ~Progress() {
+        if (shown_) { std::fputs("\r\x1b[K", stderr); }
+    }
+    void operator()(std::size_t done, std::size_t total) {
+        const bool is_long = std::chrono::steady_clock::now() - start_ > std::chrono::seconds(1);
+        if (!is_long || isatty(STDERR_FILENO) == 0) { return; }
+        std::fprintf(stderr, "\r%zu of %zu pairs", done, total);
+        shown_ = true;
+    }
+
+  private:
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    bool shown_ = false;
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app("Compares many pairs of logit traces and gives one verdict over all.", "correctness_matrix");
+    std::string manifest, candidates, pattern, threads = "0";
+    app.add_option(
+           "MANIFEST", manifest,
+           "tab-separated list of pairs, its first line 'name tag reference candidate', paths relative to it; or a "
+           "folder of reference traces")
+        ->type_name("FILE")
+        ->check(cli::not_empty())
+        ->required();
+    app.add_option("CANDIDATES", candidates, "with a folder of references: the folder of candidate traces")
+        ->type_name("FOLDER")
+        ->check(cli::not_empty());
+    app.add_option(
+           "--pattern", pattern,
+           "with two folders: a regular expression that whole file names match; group 1 is the pair's name, further "
+           "groups its tag (default: equal file names pair up)")
+        ->type_name("REGEX");
+    cli::CompareFlags flags(app);
+    app.add_option("--threads", threads, "pairs compared at once; 0: as many as the machine has cores")
+        ->type_name("N")
+        ->capture_default_str();
+    cli::Outputs outputs(app);
+    outputs.add(app, "--json", "also write all figures as JSON");
+    outputs.add(app, "--markdown", "also write the tables of a correctness document");
+    outputs.add(app, "--csv", "also write a row a pair as CSV");
+    app.footer(
+        "Exit status:\n"
+        "  0  every pair is identical or passes\n"
+        "  1  a pair fails\n"
+        "  2  no pair fails, but one could not be compared; or bad usage, or a report that could not be written\n"
+        "  3  otherwise, when a pair is inconclusive\n\n"
+        "Examples: correctness_matrix pairs.tsv --markdown matrix.md\n"
+        "          correctness_matrix metal/ rocm/ --pattern '[^_]+_(.*)_(w[0-9]+)\\.tsv'");
+
+    return cli::run(app, argc, argv, [&] {
+        const logitstat::CompareOptions options = flags.options();
+        const auto thread_count = cli::number<std::size_t>("--threads", threads);
+        const bool folders = std::filesystem::is_directory(manifest);
+        if (folders != !candidates.empty()) {
+            throw std::invalid_argument(
+                folders ? manifest + ": a folder of references needs a folder of candidates (see --help)"
+                        : "CANDIDATES goes with a folder of references (see --help)");
+        }
+        if (!folders && !pattern.empty()) {
+            throw std::invalid_argument("--pattern goes with two folders (see --help)");
+        }
+        const auto pairs =
+            folders ? logitstat::pair_folders(manifest, candidates, pattern) : logitstat::read_manifest(manifest);
+        std::vector<std::string> inputs;
+        if (!folders) { inputs.push_back(manifest); }
+        for (const auto& pair : pairs) {
+            inputs.insert(inputs.end(), {pair.reference.string(), pair.candidate.string()});
+        }
+        outputs.check(inputs);
+
+        const auto matrix = [&] {
+            Progress progress;
+            return logitstat::compare_pairs(pairs, options, thread_count, std::ref(progress));
+        }();
+        outputs.write([&] { return logitstat::text_report(matrix, {.color = outputs.use_color()}); },
+                      {[&] { return logitstat::json_report(matrix); },
+                       [&] { return logitstat::markdown_report(matrix); },
+                       [&] { return logitstat::csv_report(matrix); }});
+        return logitstat::exit_code(matrix.verdict);
+    });
+}
