@@ -84,7 +84,7 @@ void report_file(benchmark::State& state) {
 }
 
 /// Largest difference to the trace that was written with six decimals.
-double error_of(const std::vector<double>& logits) {
+double error_of(std::span<const double> logits) {
     double worst = 0;
     for (std::size_t i = 0; i < logits.size(); ++i) {
         worst = std::max(worst, std::abs(logits[i] - reference().top_logits[i]));

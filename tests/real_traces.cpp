@@ -80,12 +80,12 @@ const std::map<std::string, std::function<std::optional<double>(const Comparison
     {"delta_max", [](const Comparison& c) { return c.logit_delta.max; }},
     {"ppl_ref", [](const Comparison& c) { return number(c.reference_perplexity.value); }},
     {"ppl_cand", [](const Comparison& c) { return number(c.candidate_perplexity.value); }},
-    {"ppl_pct", [](const Comparison& c) { return c.nll_difference.perplexity_percent; }},
-    {"dnll_mean", [](const Comparison& c) { return c.nll_difference.mean; }},
-    {"dnll_se", [](const Comparison& c) { return c.nll_difference.se; }},
+    {"ppl_pct", [](const Comparison& c) { return number(c.nll_difference.perplexity_percent); }},
+    {"dnll_mean", [](const Comparison& c) { return number(c.nll_difference.mean); }},
+    {"dnll_se", [](const Comparison& c) { return c.nll_difference.se.iid; }},
     {"dnll_higher", [](const Comparison& c) { return number(c.nll_difference.higher); }},
     {"dnll_lower", [](const Comparison& c) { return number(c.nll_difference.lower); }},
-    {"dnll_max_abs", [](const Comparison& c) { return c.nll_difference.max_abs; }},
+    {"dnll_max_abs", [](const Comparison& c) { return number(c.nll_difference.max_abs); }},
 };
 
 void check_row(const Row& row, const fs::path& traces) {
@@ -113,8 +113,9 @@ void check_row(const Row& row, const fs::path& traces) {
     }
     check(c.warnings.empty(), row, "warnings", "none", c.warnings.empty() ? "none" : c.warnings.front());
     const Comparison self = logitstat::compare(reference, reference);
-    check(self.verdict == logitstat::Verdict::identical && self.identical_data && self.nll_difference.se == 0.0, row,
-          "the reference with itself", "identical", std::string(logitstat::to_string(self.verdict)));
+    check(self.verdict == logitstat::Verdict::identical && self.identical_data && self.nll_difference.se.iid == 0.0 &&
+              self.nll_difference.p == 1.0,
+          row, "the reference with itself", "identical", std::string(logitstat::to_string(self.verdict)));
 }
 
 std::vector<std::string> split(const std::string& line) {

@@ -46,13 +46,13 @@ struct CompareOptions {
     double decided_gap = 2.0;                         ///< logits: the threshold that the verdict looks at
     std::vector<double> thresholds = {0.5, 1.0, 2.0}; ///< logits: the sweep
     std::vector<double> ulps = {1, 2, 4};             ///< steps of the storage type: the second sweep
-    std::optional<storage_type> storage;              ///< of the reference's logits; nothing: inferred from them
-    VerdictRules rules;                               ///< what a pass asks for
+    std::optional<storage_type> storage = {};         ///< of the reference's logits; nothing: inferred from them
+    VerdictRules rules = {};                          ///< what a pass asks for
     confidence_level confidence{0.95};                ///< of every interval and bound
     std::size_t worst = 0;                            ///< how many of the worst disagreements to list
     quantile_rule quantiles = quantile_rule::floor_index;
-    HacOptions hac;
-    BootstrapOptions bootstrap;
+    HacOptions hac = {};
+    BootstrapOptions bootstrap = {};
     non_finite_policy non_finite = non_finite_policy::error;
     bool step_curve = false; ///< also compute the sweep at every gap that occurs
     bool strict = false;     ///< a warning becomes a not_comparable

@@ -55,7 +55,7 @@ template <class E, class Action> std::string message_of(Action action) {
 }
 
 /// Equal bit by bit: unlike ==, false for NaN against a number, and tells -0 from 0.
-template <class Real> bool same_bits(const std::vector<Real>& a, const std::vector<Real>& b) {
+template <class Real> bool same_bits(const logitstat::Column<Real>& a, const logitstat::Column<Real>& b) {
     using bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                       [](Real x, Real y) { return std::bit_cast<bits>(x) == std::bit_cast<bits>(y); });

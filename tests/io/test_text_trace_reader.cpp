@@ -32,11 +32,11 @@ TEST_CASE_TEMPLATE("columns are filled plane by plane", Real, float, double) {
     const auto trace = parse<Real>(tsv(rows));
     CHECK(trace.k == 3);
     CHECK(trace.size() == 3);
-    CHECK(trace.chunk == std::vector<std::int32_t>{0, 0, 1});
-    CHECK(trace.pos == std::vector<std::int32_t>{0, 1, 0}); // pos may start again with a new chunk
-    CHECK(trace.target == std::vector<std::int32_t>{5, 6, 7});
+    CHECK(trace.chunk == logitstat::Column<std::int32_t>{0, 0, 1});
+    CHECK(trace.pos == logitstat::Column<std::int32_t>{0, 1, 0}); // pos may start again with a new chunk
+    CHECK(trace.target == logitstat::Column<std::int32_t>{5, 6, 7});
     CHECK(same_bits(trace.nll, {Real(1.25), Real(0.5), Real(2)}));
-    CHECK(trace.top_ids == std::vector<std::int32_t>{7, 4, 1, 8, 3, 5, 9, 2, 6});
+    CHECK(trace.top_ids == logitstat::Column<std::int32_t>{7, 4, 1, 8, 3, 5, 9, 2, 6});
     CHECK(same_bits(trace.top_logits, {Real(3.5), Real(9), Real(4), Real(2.5), Real(8), Real(4), Real(-1.5), Real(7),
                                        Real(0.25)})); // two equal logits: they descend
     CHECK(trace.source.path == "t.tsv");

@@ -45,11 +45,16 @@ Comparison sample() {
     worst.candidate_token = 2002;
     worst.gap = 1.875;
     worst.rank = 3;
+    worst.ulps = 15;
     c.largest_gap = worst;
     c.worst = {worst, worst};
     c.worst[1].index = 12;
     c.worst[1].gap = 0.25;
     c.worst[1].rank.reset();
+    c.worst[1].ulps.reset();
+    c.storage = logitstat::storage_type::bfloat16;
+    c.ulp_sweep = {{3, 700, 11}};
+    c.mcnemar = {490, 10, 5, 495, 0.3018};
     c.ranks = {{2, 21}, {3, 8}, {std::nullopt, 1}};
     c.hard_ties = 6;
     c.candidate_ties = 9;
@@ -61,12 +66,18 @@ Comparison sample() {
     c.logit_delta.mean_signed = -0.03125;
     c.reference_perplexity.value = 8.125;
     c.reference_perplexity.se = 0.1875;
+    c.reference_perplexity.interval = logitstat::Interval{7.5, 8.75};
     c.candidate_perplexity.value = 8.25;
     c.candidate_perplexity.se = 0.21875;
-    c.nll_difference.n = 1000;
     c.nll_difference.mean = 0.015625;
-    c.nll_difference.se = 0.0078125;
-    c.nll_difference.t = 2.0;
+    c.nll_difference.se = {
+        .n = 1000, .clusters = 4, .lag = 6, .iid = 0.0078125, .clustered = 0.0390625, .hac = 0.015625};
+    c.nll_difference.t = 1.0;
+    c.nll_difference.p = 0.317;
+    c.nll_difference.interval = logitstat::Interval{-0.015, 0.04625};
+    c.nll_difference.ratio_interval = logitstat::Interval{0.9851, 1.0473};
+    c.nll_difference.sign_test_p = 0.00002;
+    c.nll_difference.correlation = 0.984375;
     c.nll_difference.higher = 600;
     c.nll_difference.lower = 300;
     c.nll_difference.equal = 100;
@@ -103,7 +114,12 @@ TEST_CASE("text report: every figure, under its name") {
     CHECK(contains(line_with(text, "top-8"), "top-5"));
     CHECK(contains(line_with(text, "FAIL"), "3 mismatches at the 400 positions"));
     CHECK(contains(line_with(text, "FAIL"), "gap >= 1.5"));
-    CHECK(contains(line_with(text, "30 of 1000"), "3.00 %"));
+    CHECK(contains(line_with(text, "30 of 1000"),
+                   "3.00 %; 2.03 to 4.26 % at 95 % confidence")); // R: binom.test(30, 1000)
+    CHECK(contains(line_with(text, " 800 "), "1.53 to 3.83 %"));  // R: binom.test(20, 800)
+    CHECK(contains(line_with(text, " 700 "), "0.79 to 2.79 %"));  // R: binom.test(11, 700)
+    CHECK(contains(text, "in steps of bfloat16, the type inferred (a step is 0.0625 at 12, 0.2500 at 40)"));
+    CHECK(contains(line_with(text, "  1001  "), " 15.0  3"));
     CHECK(contains(line_with(text, "largest reference gap"), "1.875000, rank 3, at position 417 (chunk 1, pos 161)"));
     CHECK(contains(line_with(text, "hard ties"), "6 positions"));
     CHECK(contains(line_with(text, "candidate ties"), "at 9 of them"));
@@ -117,8 +133,15 @@ TEST_CASE("text report: every figure, under its name") {
     CHECK(contains(text, "8.2500 +- 0.2188"));
     CHECK(contains(text, "+1.562 %"));
     CHECK(contains(text, "1.015625"));
-    CHECK(contains(text, "+0.015625 +- 0.007812"));
-    CHECK(contains(text, "2.00 standard errors from zero"));
+    CHECK(contains(line_with(text, "reference  8.1250"), "7.5000 to 8.7500"));
+    CHECK(contains(line_with(text, "+1.562 %"), "0.985100 to 1.047300"));
+    CHECK(contains(text, "+0.015625, 95 % interval -0.015000 to +0.046250"));
+    CHECK(contains(line_with(text, "std error"),
+                   "iid 0.007812, clustered by chunk 0.039062, autocorrelation-consistent 0.015625 (lag 6)"));
+    CHECK(contains(line_with(text, "believe"), "autocorrelation-consistent: 4 chunks are too few to cluster by"));
+    CHECK(contains(line_with(text, "test  "), "1.00 standard errors from zero, p = 0.317; sign test p = < 0.0001"));
+    CHECK(contains(text, "correlation of the two NLLs 0.9844"));
+    CHECK(contains(line_with(text, "McNemar"), "reference 10, candidate 5 (McNemar's exact test p = 0.302)"));
     CHECK(contains(text, "higher at 600, lower at 300, equal at 100 positions"));
     CHECK(contains(text, "0.718750 at position 555"));
     CHECK(contains(text, "50.00 % (500 of 1000)"));
@@ -179,7 +202,7 @@ TEST_CASE("text report: the verdict in words, in all its forms") {
 
 TEST_CASE("text report: one of a thing is in the singular") {
     Comparison c = sample();
-    c.positions = c.hard_ties = c.nll_difference.equal = 1;
+    c.positions = c.disagreements = c.hard_ties = c.nll_difference.equal = 1;
     c.chunks = c.reference.skipped_lines = 1;
     const std::string text = text_report(c);
     CHECK(contains(text, "1 position in 1 chunk,"));
@@ -217,19 +240,24 @@ TEST_CASE("Markdown report: well-formed tables with every figure") {
     CHECK(value("model") == "net on GPU");
     CHECK(test::markdown_row(tables, "accuracy") == std::vector<std::string>{"accuracy", "50.00 %", "49.50 %"});
     CHECK(value("positions") == "1000");
-    CHECK(value("top-1 disagreements") == "30 (3.00 %)");
+    CHECK(value("top-1 disagreements") == "30 (3.00 %; 2.03 to 4.26 % at 95 %)");
     CHECK(value("largest gap at a disagreement") == "1.875000, rank 3, position 417 (chunk 1, pos 161)");
     CHECK(value("hard ties / candidate ties") == "6 / 9");
     CHECK(value("logit delta p50 / p90 / p99 / max") == "0.0625 / 0.1250 / 0.3750 / 0.4375");
     CHECK(value("perplexity change").starts_with("+1.562 %"));
     CHECK(value("NLL difference (nats)").starts_with("+0.015625"));
+    CHECK(value("perplexity ratio") == "1.015625 (0.985100 to 1.047300)");
+    CHECK(value("its SE: iid / clustered / HAC") == "0.007812 / 0.039062 / 0.015625");
+    CHECK(value("p: t-test / sign test / McNemar") == "0.317 / < 0.0001 / 0.302");
+    CHECK(test::markdown_row(tables, "3") == std::vector<std::string>{"3", "700", "11", "1.571 %", "0.79 to 2.79 %"});
     CHECK(value("higher / lower / equal") == "600 / 300 / 100");
-    CHECK(test::markdown_row(tables, "0.5") == std::vector<std::string>{"0.5", "800", "20", "2.500 %"});
-    CHECK(test::markdown_row(tables, "50") == std::vector<std::string>{"50", "0", "0", "n/a"});
+    CHECK(test::markdown_row(tables, "0.5") ==
+          std::vector<std::string>{"0.5", "800", "20", "2.500 %", "1.53 to 3.83 %"});
+    CHECK(test::markdown_row(tables, "50") == std::vector<std::string>{"50", "0", "0", "n/a", "nothing is excluded"});
     CHECK(value("rank 3") == "8");
     CHECK(value("beyond top-5") == "1");
     CHECK(test::markdown_row(tables, "417") ==
-          std::vector<std::string>{"417", "1", "161", "77", "1001", "2002", "1.875000", "3"});
+          std::vector<std::string>{"417", "1", "161", "77", "1001", "2002", "1.875000", "15.0", "3"});
     CHECK(contains(text, "- warning: second warning\n"));
 }
 
@@ -257,7 +285,8 @@ TEST_CASE("JSON report: keys of the interface, values unrounded") {
     c.sweep[0].threshold = 0.1;
     const json out = json::parse(json_report(c));
     CHECK(out["positions"] == 1000);
-    CHECK(out["top1"] == json{{"disagreements", 30}, {"rate", 0.03}});
+    CHECK(out["top1"]["disagreements"] == 30);
+    CHECK(out["top1"]["rate"] == 0.03);
     CHECK(out["decided"]["threshold"] == 1.5);
     CHECK(out["decided"]["positions"] == 400);
     CHECK(out["decided"]["mismatches"] == 3);
@@ -291,7 +320,21 @@ TEST_CASE("JSON report: keys of the interface, values unrounded") {
     CHECK(out["perplexity"]["reference_se"] == 0.1875);
     CHECK(out["perplexity"]["candidate_se"] == 0.21875);
     CHECK(out["nll_difference"]["mean"] == 0.015625);
-    CHECK(out["nll_difference"].contains("se"));
+    CHECK(out["nll_difference"]["se"] == json{{"iid", 0.0078125}, {"clustered", 0.0390625}, {"hac", 0.015625}});
+    CHECK(out["nll_difference"]["believed"]["se"] == "hac");
+    CHECK(out["nll_difference"]["believed"]["t"] == 1.0);
+    CHECK(out["nll_difference"]["believed"]["df"] == 999);
+    CHECK(out["nll_difference"]["p"] == 0.317);
+    CHECK(out["nll_difference"]["interval"] == json{-0.015, 0.04625});
+    CHECK(out["nll_difference"]["sign_test_p"] == 0.00002);
+    CHECK(out["perplexity"]["ratio_interval"] == json{0.9851, 1.0473});
+    CHECK(out["perplexity"]["candidate_interval"].is_null());
+    CHECK(out["mcnemar"] ==
+          json{{"both", 490}, {"only_reference", 10}, {"only_candidate", 5}, {"neither", 495}, {"p", 0.3018}});
+    CHECK(out["ulp_sweep"][0]["mismatches"] == 11);
+    CHECK(out["storage"] == json{{"type", "bfloat16"}, {"inferred", true}});
+    CHECK(out["worst"][0]["ulps"] == 15);
+    CHECK(out["worst"][1]["ulps"].is_null());
     CHECK(out["nll_difference"]["t"] == 2.0);
     CHECK(out["nll_difference"]["higher"] == 600);
     CHECK(out["nll_difference"]["lower"] == 300);
@@ -354,12 +397,10 @@ TEST_CASE("reports of a comparison without any figure: n/a and null, never NaN, 
         CHECK(object["largest_gap_at_disagreement"][key].is_null());
     }
     for (const char* key : {"p50", "p90", "p99", "max", "mean_signed"}) { CHECK(object["logit_delta"][key].is_null()); }
-    for (const char* key : {"ratio", "percent", "reference_se", "candidate_se"}) {
+    for (const char* key : {"reference_se", "candidate_se", "reference_interval", "ratio_interval"}) {
         CHECK(object["perplexity"][key].is_null());
     }
-    for (const char* key : {"mean", "t", "max_abs", "max_abs_index"}) {
-        CHECK(object["nll_difference"][key].is_null());
-    }
+    for (const char* key : {"t", "p", "interval", "correlation"}) { CHECK(object["nll_difference"][key].is_null()); }
     CHECK(object["accuracy"]["reference"].is_null());
 }
 
@@ -384,7 +425,7 @@ TEST_CASE("reports of an infinite perplexity: inf for people, null in JSON") {
 TEST_CASE("reports of tiny differences do not show them as zero") {
     Comparison c = sample();
     c.nll_difference.mean = -3.5e-9;
-    c.nll_difference.se = 1.5e-9;
+    c.nll_difference.se.iid = 1.5e-9;
     c.nll_difference.perplexity_percent = -3.5e-7;
     c.largest_gap->gap = 2.4e-7;
     c.logit_delta.p50 = 1.9e-6;

@@ -160,13 +160,14 @@ inline std::string describe(const logitstat::Comparison& c) {
         number(x);
     }
     for (const auto* p : {&c.reference_perplexity, &c.candidate_perplexity}) {
-        out << "\nperplexity " << p->value << ' ' << p->nll.n << ' ' << p->nll.mean << ' ' << p->nll.m2;
+        out << "\nperplexity " << p->value << ' ' << p->nll_se.n << ' ' << p->mean_nll;
         number(p->se);
     }
     const auto& d = c.nll_difference;
-    out << "\nnll " << d.n << ' ' << d.higher << ' ' << d.lower << ' ' << d.equal;
-    for (const auto& x : {d.mean, d.se, d.t, d.max_abs, d.perplexity_ratio, d.perplexity_percent}) { number(x); }
-    number(d.max_abs_index);
+    out << "\nnll " << d.se.n << ' ' << d.higher << ' ' << d.lower << ' ' << d.equal << ' ' << d.max_abs_index;
+    for (const double x : {d.mean, d.max_abs, d.perplexity_ratio, d.perplexity_percent}) { number(std::optional(x)); }
+    number(d.se.iid);
+    number(d.t_iid());
     for (const auto* a : {&c.reference_accuracy, &c.candidate_accuracy}) {
         out << "\naccuracy " << a->correct << '/' << a->positions;
     }

@@ -88,13 +88,17 @@ TEST_CASE_TEMPLATE("a trace compared with itself", Real, float, double) {
         CHECK(c.logit_delta.count == c.positions);
         for (const auto& x :
              {c.logit_delta.p50, c.logit_delta.p90, c.logit_delta.p99, c.logit_delta.max, c.logit_delta.mean_signed,
-              c.nll_difference.mean, c.nll_difference.max_abs, c.nll_difference.perplexity_percent}) {
+              std::optional(c.nll_difference.mean), std::optional(c.nll_difference.max_abs),
+              std::optional(c.nll_difference.perplexity_percent)}) {
             CHECK(x == 0.0);
         }
         CHECK(c.nll_difference.perplexity_ratio == 1.0);
         CHECK(c.nll_difference.equal == c.positions);
         const auto zero = c.positions > 1 ? std::optional(0.0) : std::nullopt;
-        CHECK(c.nll_difference.se == zero);
+        CHECK(c.nll_difference.se.iid == zero);
+        CHECK(c.nll_difference.se.hac == zero);
+        CHECK(c.nll_difference.p == (c.positions > 1 ? std::optional(1.0) : std::nullopt));
+        CHECK(c.nll_difference.sign_test_p == 1.0);
         CHECK(c.nll_difference.t == zero);
         CHECK(c.reference_perplexity.value == c.candidate_perplexity.value);
         CHECK(!contains(describe(c), "nan"));
@@ -139,7 +143,10 @@ TEST_CASE("one position has no standard error") {
     CHECK(c.disagreement_rate() == 1);
     CHECK(!c.reference_perplexity.se);
     CHECK(!c.candidate_perplexity.se);
-    CHECK(!c.nll_difference.se);
+    CHECK(!c.nll_difference.se.iid);
+    CHECK(!c.nll_difference.se.value());
+    CHECK(!c.nll_difference.p);
+    CHECK(!c.nll_difference.interval);
     CHECK(!c.nll_difference.t);
     CHECK(c.logit_delta.p50 == 2.75);
     CHECK(c.logit_delta.mean_signed == -2.75);
@@ -158,11 +165,40 @@ TEST_CASE("decided is inclusive") {
 }
 
 TEST_CASE("verdicts") {
-    CHECK(logitstat::verdict_of(0, {2, 0, 0}) == Verdict::identical);
-    CHECK(logitstat::verdict_of(0, {2, 5, 0}) == Verdict::identical);
-    CHECK(logitstat::verdict_of(1, {2, 0, 0}) == Verdict::inconclusive);
-    CHECK(logitstat::verdict_of(1, {2, 1, 0}) == Verdict::pass);
-    CHECK(logitstat::verdict_of(1, {2, 1, 1}) == Verdict::fail);
+    using logitstat::verdict_of;
+    CHECK(verdict_of(0, {2, 0, 0}, false) == Verdict::identical);
+    CHECK(verdict_of(0, {2, 5, 0}, false) == Verdict::identical);
+    CHECK(verdict_of(1, {2, 0, 0}, false) == Verdict::inconclusive);
+    CHECK(verdict_of(1, {2, 1, 0}, false) == Verdict::pass);
+    CHECK(verdict_of(1, {2, 1, 1}, false) == Verdict::fail);
+    // allowed mismatches
+    CHECK(verdict_of(9, {2, 50, 3}, false, {.max_mismatches = 3}) == Verdict::pass);
+    CHECK(verdict_of(9, {2, 50, 4}, false, {.max_mismatches = 3}) == Verdict::fail);
+    // evidence asked for: it makes a pass inconclusive, and an agreement that is not equality; a fail stays one
+    CHECK(verdict_of(1, {2, 9, 0}, false, {.min_decided = 10}) == Verdict::inconclusive);
+    CHECK(verdict_of(1, {2, 10, 0}, false, {.min_decided = 10}) == Verdict::pass);
+    CHECK(verdict_of(0, {2, 9, 0}, false, {.min_decided = 10}) == Verdict::inconclusive);
+    CHECK(verdict_of(0, {2, 10, 0}, false, {.min_decided = 10}) == Verdict::identical);
+    CHECK(verdict_of(0, {2, 0, 0}, true, {.min_decided = 10}) == Verdict::identical);
+    CHECK(verdict_of(1, {2, 9, 1}, false, {.min_decided = 10}) == Verdict::fail);
+    CHECK(verdict_of(1, {2, 0, 0}, false, {.min_decided = 0}) == Verdict::inconclusive);
+    // 0 of 274 excludes 1.088 % at 95 % (R: 1 - 0.05^(1/274) = 0.010873778) and 0.84 % at 90 % (0.0083684)
+    const logitstat::confidence_level usual(0.95), loose(0.9);
+    CHECK(verdict_of(1, {2, 274, 0}, false, {.max_rate = 0.0109}, usual) == Verdict::pass);
+    CHECK(verdict_of(1, {2, 274, 0}, false, {.max_rate = 0.0108}, usual) == Verdict::inconclusive);
+    CHECK(verdict_of(1, {2, 274, 0}, false, {.max_rate = 0.0085}, loose) == Verdict::pass);
+    CHECK(verdict_of(0, {2, 274, 0}, false, {.max_rate = 0.0108}, usual) == Verdict::inconclusive);
+    CHECK(verdict_of(5, {2, 1000, 2}, false, {.max_mismatches = 2, .max_rate = 0.0063}, usual) == // bound 0.62829 %
+          Verdict::pass); // R: qbeta(.95, 3, 998)
+    CHECK(verdict_of(5, {2, 1000, 2}, false, {.max_mismatches = 2, .max_rate = 0.0062}, usual) ==
+          Verdict::inconclusive);
+    for (const logitstat::VerdictRules& bad : {logitstat::VerdictRules{.max_mismatches = -1},
+                                               {.min_decided = -1},
+                                               {.max_rate = 0.0},
+                                               {.max_rate = 1.5},
+                                               {.max_rate = not_a_number}}) {
+        CHECK_THROWS_AS(verdict_of(1, {2, 5, 0}, false, bad), std::invalid_argument);
+    }
     CHECK(logitstat::exit_code(Verdict::identical) == 0);
     CHECK(logitstat::exit_code(Verdict::pass) == 0);
     CHECK(logitstat::exit_code(Verdict::fail) == 1);
@@ -207,8 +243,12 @@ TEST_CASE_TEMPLATE("non-finite input: an error that names arm, column and positi
                     const Comparison skipped =
                         spoilt.compared({.worst = 4, .non_finite = non_finite_policy::skip, .step_curve = true});
                     CHECK(skipped.skipped_non_finite == 1);
-                    CHECK(describe(skipped) ==
-                          describe(Traces<Real>(cleaned).compared({.worst = 4, .step_curve = true})));
+                    Comparison expected = Traces<Real>(cleaned).compared({.worst = 4, .step_curve = true});
+                    const auto restore = [&](std::size_t& index) { index += index >= at ? 1 : 0; };
+                    if (expected.largest_gap) { restore(expected.largest_gap->index); }
+                    for (auto& d : expected.worst) { restore(d.index); }
+                    restore(expected.nll_difference.max_abs_index);
+                    CHECK(describe(skipped) == describe(expected));
                 }
             }
         }
@@ -374,7 +414,7 @@ TEST_CASE("the order of positions does not matter, except to names and rounding"
             CHECK(close(x.se, y.se, 1e-13L));
         }
         CHECK(close(a.nll_difference.mean, b.nll_difference.mean, 1e-13L));
-        CHECK(close(a.nll_difference.se, b.nll_difference.se, 1e-13L));
+        CHECK(close(a.nll_difference.se.iid, b.nll_difference.se.iid, 1e-13L));
         CHECK(close(a.logit_delta.mean_signed, b.logit_delta.mean_signed, 1e-13L));
         CHECK(a.nll_difference.max_abs == b.nll_difference.max_abs);
         for (Comparison* c : {&a, &b}) { // all that is left must be the same to the last bit
@@ -383,8 +423,9 @@ TEST_CASE("the order of positions does not matter, except to names and rounding"
             c->reference_perplexity = c->candidate_perplexity = {};
             c->logit_delta.mean_signed.reset();
             auto& d = c->nll_difference;
-            d.mean = d.se = d.t = d.perplexity_ratio = d.perplexity_percent = std::nullopt;
-            d.max_abs_index.reset();
+            d.mean = d.perplexity_ratio = d.perplexity_percent = 0;
+            d.se = {};
+            d.max_abs_index = 0;
         }
         CHECK(describe(a) == describe(b));
     }
@@ -423,8 +464,10 @@ TEST_CASE("swapping the arms turns the signed figures round") {
     const Traces<> t(pair);
     const Comparison a = t.compared(), b = compare(t.candidate, t.reference);
     CHECK(a.disagreements == b.disagreements);
-    CHECK(*a.nll_difference.mean == -*b.nll_difference.mean);
-    CHECK(a.nll_difference.se == b.nll_difference.se);
+    CHECK(a.nll_difference.mean == -b.nll_difference.mean);
+    CHECK(a.nll_difference.se.iid == b.nll_difference.se.iid);
+    CHECK(a.nll_difference.se.hac == b.nll_difference.se.hac);
+    CHECK(a.nll_difference.p == b.nll_difference.p);
     CHECK(a.nll_difference.higher == b.nll_difference.lower);
     CHECK(a.reference_accuracy.correct == b.candidate_accuracy.correct);
     CHECK(a.reference_perplexity.value == b.candidate_perplexity.value);

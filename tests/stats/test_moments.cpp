@@ -145,65 +145,79 @@ TEST_CASE("floats are summed in double") {
     CHECK(m.m2 == 0);
 }
 
+namespace {
+/// All positions in one chunk.
+auto perplexity_of(const std::vector<double>& nll) {
+    return logitstat::perplexity(nll, std::vector{std::size_t{0}, nll.size()});
+}
+auto difference_of(const std::vector<double>& d) {
+    return logitstat::nll_difference(d, std::vector{std::size_t{0}, d.size()}).value();
+}
+} // namespace
+
 TEST_CASE("perplexity") {
-    CHECK(!logitstat::perplexity(std::span<const double>()));
+    CHECK(!perplexity_of({}));
     const std::vector<double> nll{0.0, 2.0};
-    const auto p = logitstat::perplexity(std::span<const double>(nll)).value();
+    const auto p = perplexity_of(nll).value();
     CHECK(close(p.value, std::exp(1.0L), 1e-15L));
     CHECK(close(p.se.value(), std::exp(1.0L), 1e-15L)); // s / sqrt(n) is 1
-    const std::vector<float> one{-0.0f};
-    const auto certain = logitstat::perplexity(std::span<const float>(one)).value();
+    const auto certain = perplexity_of({-0.0}).value();
     CHECK(certain.value == 1);
     CHECK(!certain.se);
 }
 
 TEST_CASE("an infinite perplexity has no standard error, in place of infinity times zero") {
     for (const std::vector<double>& nll : {std::vector<double>{800, 800}, std::vector<double>{800, 900, 1000}}) {
-        const auto p = logitstat::perplexity(std::span<const double>(nll)).value();
+        const auto p = perplexity_of(nll).value();
         CHECK(p.value == std::numeric_limits<double>::infinity());
         CHECK(!p.se);
-        CHECK(p.nll.standard_error().has_value());
+        CHECK(p.nll_se.iid.has_value());
     }
 }
 
 TEST_CASE("NLL difference: small shifts keep their digits") {
     const std::vector<double> d{1e-12, 3e-12};
-    const auto r = logitstat::nll_difference(d);
-    CHECK(relatively_close(r.mean.value(), 2e-12L, 1e-15L));
-    CHECK(relatively_close(r.perplexity_percent.value(), 100 * std::expm1(2e-12L), 1e-14L));
-    CHECK(relatively_close(r.se.value(), 1e-12L, 1e-14L));
-    CHECK(close(r.t.value(), 2, 1e-14L));
+    const auto r = difference_of(d);
+    CHECK(relatively_close(r.mean, 2e-12L, 1e-15L));
+    CHECK(relatively_close(r.perplexity_percent, 100 * std::expm1(2e-12L), 1e-14L));
+    CHECK(relatively_close(r.se.iid.value(), 1e-12L, 1e-14L));
+    CHECK(close(r.t_iid().value(), 2, 1e-14L));
 }
 
 TEST_CASE("NLL difference: the figures that do not exist") {
-    const auto none = logitstat::nll_difference(std::span<const double>());
-    CHECK(none.n == 0);
-    for (const auto& x : {none.mean, none.se, none.t, none.max_abs, none.perplexity_ratio, none.perplexity_percent}) {
-        CHECK(!x);
-    }
-    CHECK(!none.max_abs_index);
+    CHECK(!logitstat::nll_difference(std::vector<double>(), std::vector{std::size_t{0}}));
+    CHECK_THROWS_AS(logitstat::nll_difference(std::vector{1.0}, std::vector{std::size_t{0}, std::size_t{2}}),
+                    std::invalid_argument);
 
-    const auto one = logitstat::nll_difference(std::vector<double>{0.5});
+    const auto one = difference_of({0.5});
     CHECK(one.mean == 0.5);
-    CHECK(!one.se);
+    CHECK(!one.se.iid);
+    CHECK(!one.se.hac);
+    CHECK(!one.p);
+    CHECK(!one.interval);
+    CHECK(!one.ratio_interval);
     CHECK(!one.t);
     CHECK(one.max_abs == 0.5);
     CHECK(one.max_abs_index == std::size_t{0});
 
-    const auto constant = logitstat::nll_difference(std::vector<double>{0.5, 0.5, 0.5});
-    CHECK(constant.se == 0.0);
+    const auto constant = difference_of({0.5, 0.5, 0.5});
+    CHECK(constant.se.iid == 0.0);
+    CHECK(constant.p == 0.0);
+    CHECK(constant.interval == logitstat::Interval{0.5, 0.5});
     CHECK(!constant.t); // a shift without any scatter is infinitely many standard errors from zero
 
-    const auto zero = logitstat::nll_difference(std::vector<double>{0.0, -0.0, 0.0});
+    const auto zero = difference_of({0.0, -0.0, 0.0});
     CHECK(zero.mean == 0.0);
-    CHECK(zero.se == 0.0);
+    CHECK(zero.se.iid == 0.0);
+    CHECK(zero.p == 1.0);
+    CHECK(zero.ratio_interval == logitstat::Interval{1.0, 1.0});
     CHECK(zero.t == 0.0);
     CHECK(zero.equal == 3);
     CHECK(zero.perplexity_ratio == 1.0);
     CHECK(zero.perplexity_percent == 0.0);
     CHECK(zero.max_abs == 0.0);
 
-    const auto balanced = logitstat::nll_difference(std::vector<double>{1.0, -1.0});
+    const auto balanced = difference_of({1.0, -1.0});
     CHECK(balanced.t == 0.0);
     CHECK(balanced.max_abs_index == std::size_t{0}); // the first of equals
 }

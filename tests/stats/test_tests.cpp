@@ -32,7 +32,7 @@ Trace<double> best_tokens(const std::vector<token_id>& best, const std::vector<t
     auto trace = Trace<double>::with_shape(best.size(), 2);
     std::copy(best.begin(), best.end(), trace.top_ids.begin());
     std::fill(trace.top_ids.begin() + static_cast<std::ptrdiff_t>(best.size()), trace.top_ids.end(), 1); // second best
-    trace.target = target;
+    trace.target.assign(target.begin(), target.end());
     return trace;
 }
 } // namespace

@@ -80,12 +80,12 @@ TEST_CASE_TEMPLATE("a view shows the columns in place, plane by plane", Real, fl
 
 TEST_CASE_TEMPLATE("with_shape fills with zeros", Real, float, double) {
     const auto trace = Trace<Real>::with_shape(4, 2);
-    CHECK(trace.chunk == std::vector<std::int32_t>(4, 0));
-    CHECK(trace.pos == std::vector<std::int32_t>(4, 0));
-    CHECK(trace.target == std::vector<std::int32_t>(4, 0));
-    CHECK(trace.nll == std::vector<Real>(4, 0));
-    CHECK(trace.top_ids == std::vector<std::int32_t>(8, 0));
-    CHECK(trace.top_logits == std::vector<Real>(8, 0));
+    CHECK(trace.chunk == logitstat::Column<std::int32_t>(4, 0));
+    CHECK(trace.pos == logitstat::Column<std::int32_t>(4, 0));
+    CHECK(trace.target == logitstat::Column<std::int32_t>(4, 0));
+    CHECK(trace.nll == logitstat::Column<Real>(4, 0));
+    CHECK(trace.top_ids == logitstat::Column<std::int32_t>(8, 0));
+    CHECK(trace.top_logits == logitstat::Column<Real>(8, 0));
     CHECK(trace.k == 2);
     CHECK(trace.source.path.empty());
 }
@@ -167,12 +167,12 @@ TEST_CASE_TEMPLATE("subset takes positions in the given order, with their source
     const std::vector<std::size_t> positions{4, 0, 4};
     const auto chosen = logitstat::subset(trace, positions);
     CHECK(chosen.k == 3);
-    CHECK(chosen.chunk == std::vector<std::int32_t>{104, 100, 104});
-    CHECK(chosen.pos == std::vector<std::int32_t>{204, 200, 204});
-    CHECK(chosen.target == std::vector<std::int32_t>{304, 300, 304});
-    CHECK(chosen.nll == std::vector<Real>{Real(4.5), Real(0.5), Real(4.5)});
-    CHECK(chosen.top_ids == std::vector<std::int32_t>{1004, 1000, 1004, 2004, 2000, 2004, 3004, 3000, 3004});
-    CHECK(chosen.top_logits == std::vector<Real>{4, 0, 4, -996, -1000, -996, -1996, -2000, -1996});
+    CHECK(chosen.chunk == logitstat::Column<std::int32_t>{104, 100, 104});
+    CHECK(chosen.pos == logitstat::Column<std::int32_t>{204, 200, 204});
+    CHECK(chosen.target == logitstat::Column<std::int32_t>{304, 300, 304});
+    CHECK(chosen.nll == logitstat::Column<Real>{Real(4.5), Real(0.5), Real(4.5)});
+    CHECK(chosen.top_ids == logitstat::Column<std::int32_t>{1004, 1000, 1004, 2004, 2000, 2004, 3004, 3000, 3004});
+    CHECK(chosen.top_logits == logitstat::Column<Real>{4, 0, 4, -996, -1000, -996, -1996, -2000, -1996});
     CHECK(chosen.source.path == "a.tsv");
     CHECK(chosen.source.metadata.find("model") == "m");
     logitstat::check_shape(chosen);

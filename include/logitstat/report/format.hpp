@@ -174,8 +174,8 @@ inline std::string which_error(const StandardErrors& se) {
     if (se.preferred() == dependence::clustered) {
         return why + ": with " + chunks + " it needs no assumption on how positions within one depend on each other";
     }
-    return why + ": " + chunks + (se.clusters == 1 ? " is" : " are") + " too few to cluster by (" +
-           std::to_string(many_clusters) + " would do), but dependence fades along the text";
+    return why + ": " + chunks + (se.clusters == 1 ? " is" : " are") +
+           " too few to cluster by, but dependence fades along the text";
 }
 
 /// What the verdict rests on, in one sentence.

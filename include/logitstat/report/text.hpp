@@ -64,7 +64,7 @@ class TextReport {
         std::string word(to_string(c.verdict));
         for (char& letter : word) { letter = static_cast<char>(letter - 'a' + 'A'); }
         std::string reason = verdict_reason(c);
-        if (const std::size_t clause = reason.find("; "); clause != std::string::npos) {
+        if (const std::size_t clause = reason.find("; "); clause != std::string::npos && reason.size() > 80) {
             reason.replace(clause, 2, "\n" + std::string(11, ' ')); // two facts, two lines
         }
         line("\nverdict    " + paint(word, code) + ": " + reason);
@@ -95,8 +95,8 @@ class TextReport {
         }
         if (!c.ulp_sweep.empty()) {
             heading("The same with the gap in steps of " + std::string(to_string(c.storage)) +
-                    (c.storage_inferred ? ", which the logits seem to be stored in" : "") + " (a step is " +
-                    shortest(spacing(c.storage, 12)) + " at 12, " + shortest(spacing(c.storage, 40)) + " at 40)");
+                    (c.storage_inferred ? ", the type inferred" : "") + " (a step is " +
+                    figure(spacing(c.storage, 12), 4) + " at 12, " + figure(spacing(c.storage, 40), 4) + " at 40)");
             sweep_table("    steps >=", c.ulp_sweep, false);
         }
     }

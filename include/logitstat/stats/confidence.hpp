@@ -51,7 +51,9 @@ inline Interval student_interval(double mean, double se, double df, confidence_l
 /// Two-sided p-value of "the mean is 0" by Student's t. With se == 0: 1 when the mean is 0 (nothing moved at all), else
 /// 0.
 inline double student_p(double mean, double se, double df) {
-    if (!(df > 0) || !(se >= 0)) { throw std::invalid_argument("a t-test needs df > 0 and a standard error >= 0"); }
+    if (!(df > 0) || !(se >= 0) || !simd::is_finite(mean)) {
+        throw std::invalid_argument("a t-test needs a finite mean, df > 0 and a standard error >= 0");
+    }
     if (mean == 0) { return 1; }
     if (se == 0) { return 0; }
     const double t = mean < 0 ? -mean / se : mean / se;

@@ -17,7 +17,7 @@ struct ClusteredProportion {
     double design_effect = 1;  ///< variance of the rate over what independent positions would have; 1 where unknown
     double effective_size = 0; ///< n / design effect, corrected for few chunks, at most n
     Interval interval{0, 1};
-    double upper_bound = 1; ///< one-sided, at the same level
+    double upper_bound = 1; ///< one-sided, at the same level and the same effective size
 };
 
 /// The Korn-Graubard interval (1998, Survey Methodology 24, 193-201): Clopper-Pearson at the effective sample size

@@ -57,20 +57,19 @@ template <trace_like R, trace_like C> std::vector<double> nll_differences(const 
     return d;
 }
 
-/// The paired difference with its errors and tests. Identical arms give mean 0, SE 0, t 0, p 1 and ratio 1, exactly.
-/// Nothing for no positions. O(n lag). Precondition: finite NLLs. Throws std::invalid_argument when the shapes do not
-/// fit.
-template <trace_like R, trace_like C>
-std::optional<NllDifference> nll_difference(const R& reference, const C& candidate,
-                                            confidence_level level = confidence_level(0.95),
-                                            const HacOptions& hac = {}) {
-    const std::vector<double> d = nll_differences(reference, candidate);
+/// The mean of paired differences with its errors and tests. Identical arms give mean 0, SE 0, t 0, p 1 and ratio 1,
+/// exactly. `boundaries` are the chunks, as `cluster_boundaries` gives them. Nothing for no positions; no correlation,
+/// which takes both columns. O(n lag). Precondition: finite. Throws std::invalid_argument when the chunks do not cover
+/// the differences.
+inline std::optional<NllDifference> nll_difference(std::span<const double> d, std::span<const std::size_t> boundaries,
+                                                   confidence_level level = confidence_level(0.95),
+                                                   const HacOptions& hac = {}) {
     if (d.empty()) { return std::nullopt; }
     NllDifference result;
-    result.mean = moments_of(std::span<const double>(d)).mean;
+    result.mean = moments_of(d).mean;
     result.perplexity_ratio = std::exp(result.mean);
     result.perplexity_percent = 100 * std::expm1(result.mean);
-    result.se = standard_errors(d, cluster_boundaries(reference.view().chunk), hac);
+    result.se = standard_errors(d, boundaries, hac);
     if (const auto se = result.se.value()) {
         if (*se > 0 || result.mean == 0) { result.t = result.mean == 0 ? 0.0 : result.mean / *se; }
         result.p = student_p(result.mean, *se, result.se.df());
@@ -87,7 +86,17 @@ std::optional<NllDifference> nll_difference(const R& reference, const C& candida
         }
     }
     result.sign_test_p = sign_test_p(result.higher, result.lower);
-    result.correlation = correlation(reference.view().nll, candidate.view().nll);
+    return result;
+}
+
+/// The paired difference of two traces. Throws std::invalid_argument when their shapes do not fit.
+template <trace_like R, trace_like C>
+std::optional<NllDifference> nll_difference(const R& reference, const C& candidate,
+                                            confidence_level level = confidence_level(0.95),
+                                            const HacOptions& hac = {}) {
+    auto result =
+        nll_difference(nll_differences(reference, candidate), cluster_boundaries(reference.view().chunk), level, hac);
+    if (result) { result->correlation = correlation(reference.view().nll, candidate.view().nll); }
     return result;
 }
 

@@ -26,26 +26,34 @@ struct Perplexity {
     std::optional<Interval> interval;
 };
 
-/// Perplexity exp(mean NLL) with its errors; the SE of the perplexity is by the delta method, d exp(m) = exp(m) dm.
-/// Nothing for no positions. O(n lag). Precondition: finite NLLs. Throws std::invalid_argument when the columns differ
-/// in length.
-template <trace_like T>
-std::optional<Perplexity> perplexity(const T& trace, confidence_level level = confidence_level(0.95),
-                                     const HacOptions& hac = {}) {
-    check_shape(trace);
-    const auto view = trace.view();
-    if (view.size() == 0) { return std::nullopt; }
-    const std::vector<double> nll(view.nll.begin(), view.nll.end());
+/// Perplexity exp(mean NLL) of a column of NLLs in nats, with its errors; the SE of the perplexity is by the delta
+/// method, d exp(m) = exp(m) dm. `boundaries` are the chunks, as `cluster_boundaries` gives them. Nothing for no
+/// positions. O(n lag). Precondition: finite NLLs. Throws std::invalid_argument when the chunks do not cover the
+/// column.
+inline std::optional<Perplexity> perplexity(std::span<const double> nll, std::span<const std::size_t> boundaries,
+                                            confidence_level level = confidence_level(0.95),
+                                            const HacOptions& hac = {}) {
+    if (nll.empty()) { return std::nullopt; }
     Perplexity result;
-    result.mean_nll = moments_of(std::span<const double>(nll)).mean;
+    result.mean_nll = moments_of(nll).mean;
     result.value = std::exp(result.mean_nll);
-    result.nll_se = standard_errors(nll, cluster_boundaries(view.chunk), hac);
+    result.nll_se = standard_errors(nll, boundaries, hac);
     if (result.nll_se.iid && simd::is_finite(result.value)) { result.se = result.value * *result.nll_se.iid; }
     if (const auto se = result.nll_se.value()) {
         const Interval log = student_interval(result.mean_nll, *se, result.nll_se.df(), level);
         result.interval = Interval{std::exp(log.lo), std::exp(log.hi)};
     }
     return result;
+}
+
+/// The perplexity of a trace.
+template <trace_like T>
+std::optional<Perplexity> perplexity(const T& trace, confidence_level level = confidence_level(0.95),
+                                     const HacOptions& hac = {}) {
+    check_shape(trace);
+    const auto view = trace.view();
+    const std::vector<double> nll(view.nll.begin(), view.nll.end());
+    return perplexity(nll, cluster_boundaries(view.chunk), level, hac);
 }
 
 } // namespace logitstat

@@ -78,7 +78,7 @@ inline std::optional<double> clustered_se(std::span<const double> x, std::span<c
 /// weights w_l = 1 - l / (lag + 1),
 ///   var = n / (n - 1) (sum_i e_i^2 + 2 sum_l w_l sum_i e_i e_(i-l)) / n^2,
 /// so that lag 0 is the iid error. Products never reach across a boundary: pass {0, n} for one running text, or
-/// `cluster_boundaries` when chunks are separate documents. Nothing for n < 2. O(n lag).
+/// `cluster_boundaries` when chunks are separate documents. Nothing for n < 2. O(n min(lag, n)).
 inline std::optional<double> hac_se(std::span<const double> x, std::size_t lag,
                                     std::span<const std::size_t> boundaries) {
     if (x.size() < 2) { return std::nullopt; }
@@ -89,7 +89,7 @@ inline std::optional<double> hac_se(std::span<const double> x, std::size_t lag,
     for (std::size_t c = 0; c + 1 < boundaries.size(); ++c) {
         const std::span<const double> run(e.data() + boundaries[c], boundaries[c + 1] - boundaries[c]);
         for (std::size_t l = 0; l <= lag && l < run.size(); ++l) {
-            const double weight = l == 0 ? 1.0 : 2 * (1 - static_cast<double>(l) / static_cast<double>(lag + 1));
+            const double weight = l == 0 ? 1.0 : 2 * (1 - static_cast<double>(l) / (static_cast<double>(lag) + 1));
             sum += weight * simd::dot(run.subspan(l), run.first(run.size() - l));
         }
     }
@@ -99,8 +99,8 @@ inline std::optional<double> hac_se(std::span<const double> x, std::size_t lag,
 
 /// What can be chosen about the autocorrelation-consistent error.
 struct HacOptions {
-    std::optional<std::size_t> lag;     ///< nothing: default_lag(n)
-    bool stop_at_chunk_borders = false; ///< chunks are separate documents, not consecutive text
+    std::optional<std::size_t> lag = {}; ///< nothing: default_lag(n)
+    bool stop_at_chunk_borders = false;  ///< chunks are separate documents, not consecutive text
 };
 
 /// The three standard errors of the mean of x, whose positions belong to the given chunks. O(n lag).

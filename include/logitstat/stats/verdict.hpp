@@ -42,9 +42,9 @@ constexpr int exit_code(Verdict verdict) {
 
 /// What a pass asks for. The last two are demands on the evidence: without it the verdict is inconclusive.
 struct VerdictRules {
-    std::int64_t max_mismatches = 0; ///< decided mismatches that are allowed; more is a fail
-    std::int64_t min_decided = 1;    ///< decided positions that are needed
-    std::optional<double> max_rate;  ///< a mismatch rate that the upper bound must exclude: bound < max_rate
+    std::int64_t max_mismatches = 0;     ///< decided mismatches that are allowed; more is a fail
+    std::int64_t min_decided = 1;        ///< decided positions that are needed
+    std::optional<double> max_rate = {}; ///< a mismatch rate that the upper bound must exclude: bound < max_rate
 };
 
 /// Throws std::invalid_argument unless the counts are >= 0 and the rate is in (0, 1].
