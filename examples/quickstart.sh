@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # examples/quickstart.sh [REFERENCE CANDIDATE [OPTION...]]
 #
-# Builds compare_traces and compares two traces with it; without arguments, the small pair under examples/data.
+# Builds the programs and compares two traces; without arguments, the small pair under examples/data.
 # Installs missing packages where apt-get and the right to use it are there, otherwise names them.
 set -euo pipefail
 
@@ -17,8 +17,8 @@ checkout=$PWD
     say "configuring into build/quickstart"
     configure build/quickstart "$program_packages" -DCMAKE_BUILD_TYPE=Release \
         -DLOGITSTAT_BUILD_TESTS=OFF -DLOGITSTAT_BUILD_BENCHES=OFF
-    say "building compare_traces"
-    cmake --build build/quickstart --target compare_traces --parallel "$(nproc 2>/dev/null || echo 2)"
+    say "building compare_traces and correctness_matrix"
+    cmake --build build/quickstart --target compare_traces correctness_matrix --parallel "$(nproc 2>/dev/null || echo 2)"
 } >&2
 
 program=$checkout/build/quickstart/examples/compare_traces
