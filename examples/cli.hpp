@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -112,6 +113,8 @@ class CompareFlags {
                "lags of the autocorrelation-consistent error (default: by the number of positions)");
         app.add_flag("--separate-chunks", separate_,
                      "chunks are separate documents: that error stops at their borders");
+        option("--bootstrap", replicates_, "N", "replicates of the chunk bootstrap, for 30 to 20,000 chunks; 0: none")
+            ->capture_default_str();
         option("--seed", seed_, "N", "of the chunk bootstrap")->capture_default_str();
         app.add_flag("--strict", strict_, "treat warnings (not like for like, a trace that may be cut) as errors");
     }
@@ -130,11 +133,13 @@ class CompareFlags {
         o.rules.min_decided = number<std::int64_t>("--min-decided", min_decided_);
         if (!max_rate_.empty()) { o.rules.max_rate = number<double>("--max-rate", max_rate_); }
         named("--max-rate", [&] { logitstat::check_rules(o.rules); });
-        o.confidence = named("--confidence",
-                             [&] { return logitstat::confidence_level(number<double>("--confidence", confidence_)); });
+        o.confidence = named("--confidence", [&, value = number<double>("--confidence", confidence_)] {
+            return logitstat::confidence_level(value);
+        });
         o.quantiles = quantiles_ == "linear" ? logitstat::quantile_rule::linear : logitstat::quantile_rule::floor_index;
         if (!lag_.empty()) { o.hac.lag = number<std::size_t>("--lag", lag_); }
         o.hac.stop_at_chunk_borders = separate_;
+        o.bootstrap.replicates = number<std::uint32_t>("--bootstrap", replicates_);
         o.bootstrap.seed = number<std::uint32_t>("--seed", seed_);
         o.strict = strict_;
         return o;
@@ -143,7 +148,7 @@ class CompareFlags {
   private:
     std::string decided_ = "2", storage_ = "auto", max_mismatches_ = "0", min_decided_ = "1", max_rate_,
                 confidence_ = "0.95";
-    std::string quantiles_ = "floor-index", lag_, seed_ = "1";
+    std::string quantiles_ = "floor-index", lag_, replicates_ = "2000", seed_ = "1";
     std::vector<std::string> thresholds_ = {"0.5,1,2"}, ulps_ = {"1,2,4"};
     bool separate_ = false, strict_ = false;
 };
@@ -242,6 +247,7 @@ class Outputs {
 
 /// Parses and runs. Errors are one line each on standard error and status 2; --help and --version are status 0.
 inline int run(CLI::App& app, int argc, char** argv, const std::function<int()>& program) {
+    std::signal(SIGPIPE, SIG_IGN); // a closed pipe is a failed write like any other, which cleans up behind itself
     // A closed standard stream must not become the number of a file that is opened later and take its text.
     int descriptor = 0;
     while ((descriptor = open("/dev/null", O_RDONLY)) >= 0 && descriptor <= STDERR_FILENO) {}

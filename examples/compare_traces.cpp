@@ -10,7 +10,7 @@
 int main(int argc, char** argv) {
     CLI::App app("Compares two logit traces of the same tokens: what did the candidate change, and does it matter?",
                  "compare_traces");
-    std::string reference, candidate, rerun, top = "0";
+    std::string reference, candidate, rerun, top = "5";
     bool curve = false;
     const auto trace = [&](const char* name, std::string& path, const char* help) {
         return app.add_option(name, path, help)->type_name("FILE")->check(cli::not_empty());
@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
         if (!rerun.empty()) {
             const auto again = logitstat::compare(reference_trace, logitstat::read_trace(rerun), options);
             result.noise = logitstat::noise_floor(result, again);
+            for (const std::string& warning : again.warnings) { result.warnings.push_back("noise floor: " + warning); }
         }
         outputs.write(
             [&] { return logitstat::text_report(result, {.color = outputs.use_color()}); },

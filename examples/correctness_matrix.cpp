@@ -85,8 +85,15 @@ int main(int argc, char** argv) {
         if (!folders && !pattern.empty()) {
             throw std::invalid_argument("--pattern goes with two folders (see --help)");
         }
-        const auto pairs =
-            folders ? logitstat::pair_folders(manifest, candidates, pattern) : logitstat::read_manifest(manifest);
+        std::vector<std::filesystem::path> ignored;
+        const auto pairs = folders ? logitstat::pair_folders(manifest, candidates, pattern, &ignored)
+                                   : logitstat::read_manifest(manifest);
+        if (!ignored.empty()) {
+            const std::string note = logitstat::report::counted(static_cast<std::int64_t>(ignored.size()), "file") +
+                                     " left out by --pattern, such as " + ignored.front().string();
+            if (options.strict) { throw std::invalid_argument(note); }
+            std::cerr << "correctness_matrix: " << logitstat::report::printable(note) << '\n';
+        }
         std::vector<std::string> inputs;
         if (!folders) { inputs.push_back(manifest); }
         for (const auto& pair : pairs) {

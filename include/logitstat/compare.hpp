@@ -52,7 +52,7 @@ struct CompareOptions {
     std::size_t worst = 0;                            ///< how many of the worst disagreements to list
     quantile_rule quantiles = quantile_rule::floor_index;
     HacOptions hac = {};
-    BootstrapOptions bootstrap = {};
+    BootstrapOptions bootstrap = {}; ///< 0 replicates: none
     non_finite_policy non_finite = non_finite_policy::error;
     bool step_curve = false; ///< also compute the sweep at every gap that occurs
     bool strict = false;     ///< a warning becomes a not_comparable
@@ -109,6 +109,9 @@ struct Comparison {
     }
 };
 
+/// Above this number of chunks no bootstrap is drawn.
+inline constexpr std::size_t most_drawn_chunks = 20'000;
+
 namespace detail {
 
 template <trace_like R, trace_like C> bool same_data(const R& reference, const C& candidate) {
@@ -148,8 +151,15 @@ void compute_by_chunk(Comparison& result, const R& reference, const C& candidate
         return bootstrap_ratio(std::vector<double>(a.begin(), a.end()), std::vector<double>(b.begin(), b.end()),
                                options.confidence, options.bootstrap);
     };
-    if (result.chunks < many_clusters) { return; } // drawing from a handful of chunks only looks like an interval
-    result.decided_bootstrap = drawn(wrong, judged);
+    // Drawing from a handful of chunks only looks like an interval; with very many it only repeats normal theory,
+    // slowly.
+    if (result.chunks < many_clusters || result.chunks > most_drawn_chunks || options.bootstrap.replicates == 0) {
+        return;
+    }
+    const bool all_alike = result.decided.mismatches == 0 || result.decided.mismatches == result.decided.positions;
+    if (!all_alike) {
+        result.decided_bootstrap = drawn(wrong, judged);
+    } // else every draw is the same and shows no doubt
     if (const auto mean = drawn(shift, size)) {
         result.ratio_bootstrap = Interval{std::exp(mean->lo), std::exp(mean->hi)};
     }
@@ -216,7 +226,7 @@ void compute(Comparison& result, const R& reference, const C& candidate, const C
 inline void restore_indices(Comparison& result, std::span<const std::size_t> kept) {
     if (result.largest_gap) { result.largest_gap->index = kept[result.largest_gap->index]; }
     for (Disagreement& at : result.worst) { at.index = kept[at.index]; }
-    result.nll_difference.max_abs_index = kept[result.nll_difference.max_abs_index];
+    result.nll_difference.largest_index = kept[result.nll_difference.largest_index];
 }
 
 } // namespace detail
@@ -230,10 +240,15 @@ template <trace_like R, trace_like C>
 Comparison compare(const R& reference, const C& candidate, const CompareOptions& options = {}) {
     check_shape(reference, "reference");
     check_shape(candidate, "candidate");
-    require_comparable(reference, candidate);
     Comparison result;
     if constexpr (requires { reference.source; }) { result.reference = reference.source; }
     if constexpr (requires { candidate.source; }) { result.candidate = candidate.source; }
+    try {
+        require_comparable(reference, candidate);
+    } catch (const not_comparable& difference) {
+        if (result.reference.path.empty() && result.candidate.path.empty()) { throw; }
+        throw not_comparable(result.reference.path + " and " + result.candidate.path + " are " + difference.what());
+    }
     for (const TraceSource* source : {&result.reference, &result.candidate}) {
         for (const std::string& warning : source->warnings) { result.warnings.push_back(warning); }
     }

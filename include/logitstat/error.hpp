@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <charconv>
 #include <cstddef>
 #include <stdexcept>
 #include <string>
@@ -48,6 +50,12 @@ class not_comparable : public std::runtime_error {
 };
 
 namespace detail {
+
+/// The shortest text that reads back as the same double.
+inline std::string shortest_text(double x) {
+    std::array<char, 32> buffer;
+    return {buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), x).ptr};
+}
 
 /// Untrusted bytes as they may be shown in an error: quoted, cut to `limit` bytes, everything that is not printable
 /// ASCII written as \xNN so that a terminal never interprets it.

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -146,7 +147,7 @@ inline Matrix make_matrix(std::vector<MatrixPair> pairs, confidence_level confid
 /// Reads and compares all pairs on up to `threads` threads (0: as many as the machine has) and pools them. A pair that
 /// cannot be read or compared is kept with its error and does not stop the rest. The result does not depend on the
 /// number of threads: pairs are independent and pooled in the order given. `progress(done, total)` is called after each
-/// pair, never by two threads at once. Memory: the traces of `threads` pairs.
+/// pair, never by two threads at once; it must not throw. Memory: the traces of `threads` pairs.
 inline Matrix compare_pairs(const std::vector<PairSpec>& specs, const CompareOptions& options = {},
                             std::size_t threads = 0,
                             const std::function<void(std::size_t, std::size_t)>& progress = {}) {
@@ -158,7 +159,8 @@ inline Matrix compare_pairs(const std::vector<PairSpec>& specs, const CompareOpt
         for (std::size_t i; (i = next.fetch_add(1)) < specs.size();) {
             pairs[i].spec = specs[i];
             try {
-                pairs[i].comparison = compare(read_trace(specs[i].reference), read_trace(specs[i].candidate), options);
+                const auto reference = read_trace(specs[i].reference);
+                pairs[i].comparison = compare(reference, read_trace(specs[i].candidate), options);
             } catch (const std::exception& error) { pairs[i].error = error.what(); }
             const std::lock_guard lock(reporting);
             ++done;
@@ -168,7 +170,9 @@ inline Matrix compare_pairs(const std::vector<PairSpec>& specs, const CompareOpt
     if (threads == 0) { threads = std::max(1u, std::thread::hardware_concurrency()); }
     {
         std::vector<std::jthread> workers;
-        for (std::size_t t = 1; t < std::min(threads, specs.size()); ++t) { workers.emplace_back(work); }
+        try {
+            for (std::size_t t = 1; t < std::min(threads, specs.size()); ++t) { workers.emplace_back(work); }
+        } catch (const std::system_error&) {} // the system gives no more threads: those that started do the work
         work();
     }
     return make_matrix(std::move(pairs), options.confidence);

@@ -26,7 +26,7 @@ inline std::vector<NoiseFigure> noise_floor(const Comparison& comparison, const 
         {"logit delta p99", [](const Comparison& c) { return c.logit_delta.p99; }},
         {"logit delta max", [](const Comparison& c) { return c.logit_delta.max; }},
         {"mean NLL difference", [](const Comparison& c) { return std::optional(c.nll_difference.mean); }},
-        {"largest NLL difference", [](const Comparison& c) { return std::optional(c.nll_difference.max_abs); }},
+        {"largest NLL difference", [](const Comparison& c) { return std::optional(c.nll_difference.largest); }},
         {"perplexity change in percent",
          [](const Comparison& c) { return std::optional(c.nll_difference.perplexity_percent); }},
     };

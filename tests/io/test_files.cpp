@@ -126,7 +126,7 @@ TEST_CASE("a device is written to, not replaced") {
     write_through("/dev/null", "x");
     write_through("/dev/null", "x", false);
     CHECK(fs::is_character_file("/dev/null"));
-    CHECK(message_of<parse_error>([] { read_text_trace("/dev/null"); }) == "/dev/null: the file is empty");
+    CHECK(message_of<io_error>([] { read_text_trace("/dev/null"); }) == "/dev/null: is a device, not a file");
 }
 
 TEST_CASE("a full disk is an error at commit, however little is written") {

@@ -440,7 +440,7 @@ TEST_CASE("compare_traces: --top lists the worst disagreements, largest gap firs
     REQUIRE(three.size() == 3);
     for (std::size_t i = 0; i < 3; ++i) { CHECK(three[i] == all["worst"][i]); }
 
-    CHECK_FALSE(contains(compare_example({}).out, "worst disagreements"));
+    CHECK_FALSE(contains(compare_example({"--top", "0"}).out, "worst disagreements"));
     const std::string text = compare_example({"--top", "2"}).out;
     const std::string rest = text.substr(text.find("worst disagreements"));
     CHECK(test::count_lines(rest.substr(0, rest.find("\n\n"))) == 4); // title, heading, two rows
@@ -496,6 +496,276 @@ TEST_CASE("compare_traces: colour on a terminal only, or on request") {
     CHECK(colored({"--color", "always"}, {.environment = {{"NO_COLOR", "1"}}, .terminal = false, .out_file = {}}));
     CHECK_FALSE(colored({"--color", "always", "--json", "-"}));
     CHECK_FALSE(colored({"--color", "always", "--markdown", "-"}));
+}
+
+// ---- how sure: the options of evidence -----------------------------------------------------------------------------
+
+TEST_CASE("compare_traces: --ulps and --storage are the second sweep") {
+    TempFolder folder; // gaps of 0.25 at 40, 0.25 at 12 and 1 at 4: in bfloat16 1, 4 and 32 steps; and a tie
+    const auto a = folder.write("a", small_trace({"1,2 40,39.75 1", "1,2 12,11.75 1", "1,2 4,3 1", "1,2 4,4 1"}));
+    const auto b = folder.write("b", small_trace({"2,1 40,39.75 1", "2,1 12,11.75 1", "1,2 4,3 1", "1,2 4,4 1"}));
+    const auto sweep = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> arguments{a, b, "--top", "9"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return figures(arguments, 3);
+    };
+    const auto counts = [](const json& out) {
+        std::vector<std::vector<double>> list;
+        for (const json& at : out["ulp_sweep"]) {
+            list.push_back({at["threshold"], at["positions"], at["mismatches"]});
+        }
+        return list;
+    };
+    using Counts = std::vector<std::vector<double>>;
+    const json usual = sweep({});
+    CHECK(usual["storage"] == json{{"type", "bfloat16"}, {"inferred", true}});
+    CHECK(counts(usual) == Counts{{1, 3, 2}, {2, 2, 1}, {4, 2, 1}});
+    CHECK(counts(sweep({"--ulps", "4.5,1"})) == Counts{{4.5, 1, 0}, {1, 3, 2}});
+    CHECK(counts(sweep({"--ulps", "32", "--ulps", "33,0"})) == Counts{{32, 1, 0}, {33, 0, 0}, {0, 4, 2}});
+    CHECK(usual["worst"][0]["ulps"] == 1.0); // of equal gaps the first
+    CHECK(usual["worst"][1]["ulps"] == 4.0);
+    CHECK(usual["largest_gap_at_disagreement"]["ulps"] == 1.0);
+
+    const json half = sweep({"--storage", "float16", "--ulps", "8,9,32"}); // a step is 2^-5 at 40, 2^-7 at 12
+    CHECK(half["storage"] == json{{"type", "float16"}, {"inferred", false}});
+    CHECK(counts(half) == Counts{{8, 3, 2}, {9, 2, 1}, {32, 2, 1}});
+    CHECK(sweep({"--storage", "float32"})["worst"][0]["ulps"] == 65536.0); // 2^-18 at 40
+    CHECK(sweep({"--storage", "auto"}) == usual);
+    CHECK(sweep({"--storage", "bfloat16"})["ulp_sweep"] == usual["ulp_sweep"]);
+    CHECK(figures(traces())["storage"]["type"] == "float32"); // six decimals of no 16-bit type
+
+    CHECK(contains(compare_traces({a, b}).out, " of bfloat16, "));
+    CHECK(contains(compare_traces({a, b, "--storage", "float16"}).out, " of float16 ("));
+    for (const std::string bad : {"", "-1", "x", "1,", "nan", "inf"}) {
+        CAPTURE(bad);
+        check_refused(compare_example({"--ulps", bad}), {"--ulps"});
+    }
+    for (const std::string bad : {"", "fp16", "BFLOAT16", "double"}) {
+        check_refused(compare_example({"--storage", bad}), {"--storage"});
+    }
+}
+
+TEST_CASE("compare_traces: --max-mismatches and --min-decided change the verdict and nothing else") {
+    // At a gap of 0.02 the example pair has 15 mismatches at 282 positions.
+    const auto verdict = [](const std::vector<std::string>& more, int status) {
+        std::vector<std::string> arguments = traces_and({"--decided", "0.02"});
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        json out = figures(arguments, status);
+        CHECK(out["decided"]["mismatches"] == 15);
+        CHECK(out["decided"]["positions"] == 282);
+        std::vector<std::string> parts{out["verdict"].get<std::string>(), out["verdict_reason"].get<std::string>()};
+        const Finished text = compare_traces(arguments);
+        CHECK(text.status == status);
+        CHECK(contains(test::replaced(text.out, "\n           ", "; "), ": " + parts[1] + "\n"));
+        return parts;
+    };
+    CHECK(verdict({}, 1)[0] == "fail");
+    CHECK(verdict({}, 1)[1].starts_with(
+        "15 mismatches at the 282 positions that the reference had decided (gap >= 0.02)"));
+    CHECK(verdict({"--max-mismatches", "14"}, 1)[1].ends_with(", more than the 14 allowed"));
+    CHECK(verdict({"--max-mismatches", "15"}, 0)[0] == "pass");
+    CHECK(contains(verdict({"--max-mismatches", "15"}, 0)[1], "; mismatch rates above 8."));
+    CHECK(verdict({"--max-mismatches", "15", "--min-decided", "282"}, 0)[0] == "pass");
+    const auto few = verdict({"--max-mismatches", "15", "--min-decided", "283"}, 3);
+    CHECK(few[0] == "inconclusive");
+    CHECK(few[1].ends_with(", fewer than the 283 asked for"));
+    CHECK(verdict({"--min-decided", "283"}, 1)[0] == "fail"); // what is seen to be wrong is wrong
+    CHECK(compare_example({"--min-decided", "76"}).status == 0);
+    CHECK(compare_example({"--min-decided", "77"}).status == 3);
+    CHECK(compare_example({"--decided", "100", "--min-decided", "0"}).status == 3); // nothing decided is no evidence
+    // Equal data need none; arms that only agree do when it is asked for.
+    CHECK(compare_traces({reference_path, reference_path, "--min-decided", "1000000"}).status == 0);
+    for (const std::string option : {"--max-mismatches", "--min-decided"}) {
+        for (const std::string bad : {"", "-1", "1.5", "x", "1e2", "9223372036854775808"}) {
+            CAPTURE(bad);
+            check_refused(compare_example({option, bad}), {option});
+        }
+    }
+}
+
+TEST_CASE("compare_traces: --max-rate asks for a bound below it, at --confidence") {
+    // R: binom.test(0, 76, alternative="less", conf.level=c)$conf.int[2] is 0.0386507667257255 for 0.95,
+    // 0.029842813113222 for 0.9 and 0.0587950327319332 for 0.99.
+    const auto status = [](const std::string& rate, const std::string& confidence) {
+        return compare_example({"--max-rate", rate, "--confidence", confidence}).status;
+    };
+    CHECK(status("0.03866", "0.95") == 0);
+    CHECK(status("0.03865", "0.95") == 3);
+    CHECK(status("0.02985", "0.9") == 0);
+    CHECK(status("0.02984", "0.9") == 3);
+    CHECK(status("0.05880", "0.99") == 0);
+    CHECK(status("0.05879", "0.99") == 3);
+    CHECK(status("1", "0.95") == 0);
+    CHECK(compare_example({"--max-rate", "0.03866"}).status == 0); // 0.95 is the default
+    CHECK(compare_example({"--max-rate", "0.03865"}).status == 3);
+    const json out = figures(traces_and({"--max-rate", "0.01"}), 3);
+    CHECK(out["verdict_reason"] == "no mismatch at the 76 positions that the reference had decided (gap >= 2) does not "
+                                   "exclude a mismatch rate of 1.00 % at 95 % confidence (bound 3.87 %)");
+    CHECK(compare_example({"--max-rate", "0.5", "--decided", "0.01"}).status == 1); // a fail stays one
+    for (const std::string bad : {"0", "-0.1", "1.1", "nan", "inf", "x", " ", "0.1x", "5%"}) {
+        CAPTURE(bad);
+        check_refused(compare_example({"--max-rate", bad}), {"--max-rate"});
+    }
+    for (const std::string bad : {"", "0", "1", "95", "-0.5", "nan", "inf", "x"}) {
+        CAPTURE(bad);
+        check_refused(compare_example({"--confidence", bad}), {"--confidence"});
+    }
+}
+
+TEST_CASE("compare_traces: --confidence is that of every interval") {
+    const json narrow = figures(traces_and({"--confidence", "0.5"})),
+               wide = figures(traces_and({"--confidence", "0.999"}));
+    CHECK(narrow["confidence"] == 0.5);
+    const auto wider = [&](const std::string& pointer) {
+        CAPTURE(pointer);
+        const json inner = narrow.at(json::json_pointer(pointer)), outer = wide.at(json::json_pointer(pointer));
+        REQUIRE(inner.is_array());
+        CHECK(inner[0].get<double>() >= outer[0].get<double>());
+        CHECK(inner[1].get<double>() < outer[1].get<double>());
+    };
+    for (const char* pointer :
+         {"/top1/interval", "/top1/clustered/interval", "/decided/interval", "/decided/clustered/interval",
+          "/sweep/0/interval", "/ulp_sweep/0/interval", "/perplexity/reference_interval",
+          "/perplexity/candidate_interval", "/perplexity/ratio_interval", "/nll_difference/interval"}) {
+        wider(pointer);
+    }
+    for (const char* object : {"top1", "decided"}) {
+        CHECK(narrow[object]["upper_bound"] < wide[object]["upper_bound"]);
+        CHECK(narrow[object]["clustered"]["upper_bound"] < wide[object]["clustered"]["upper_bound"]);
+    }
+    CHECK(narrow["nll_difference"]["p"] == wide["nll_difference"]["p"]);
+    CHECK(contains(compare_example({"--confidence", "0.999"}).out, "at 99.9 % confidence"));
+}
+
+TEST_CASE("compare_traces: --lag and --separate-chunks reach the autocorrelation-consistent errors") {
+    // R, sandwich, d the differences of the example pair: sqrt(NeweyWest(lm(d ~ 1), lag=12, prewhite=FALSE,
+    // adjust=TRUE)); within chunks, with e <- d - mean(d): s <- 0; for (g in 0:7) { x <- e[a$chunk==g]; s <- s +
+    // sum(x^2) + 2*sum(sapply(1:5, function(l) (1-l/6)*sum(x[(l+1):40]*x[1:(40-l)]))) }; sqrt(s/(n*(n-1)))
+    const json usual = figures(traces()), long_lag = figures(traces_and({"--lag", "12"})),
+               none = figures(traces_and({"--lag", "0"})), apart = figures(traces_and({"--separate-chunks"}));
+    CHECK(usual["nll_difference"]["believed"]["lag"] == 5);
+    CHECK(long_lag["nll_difference"]["believed"]["lag"] == 12);
+    CHECK(figures(traces_and({"--lag", "319"}))["nll_difference"]["believed"]["lag"] == 319);
+    check_refused(compare_example({"--lag", "320"}), {"lag", "320"});
+    for (const char* pointer : {"/nll_difference/se", "/perplexity/reference_nll_se", "/perplexity/candidate_nll_se"}) {
+        const auto se = [&](const json& out) { return out.at(json::json_pointer(pointer)); };
+        CHECK(se(none)["hac"].get<double>() == doctest::Approx(se(usual)["iid"].get<double>()).epsilon(1e-12));
+        for (const json* other : {&long_lag, &none, &apart}) {
+            CHECK(se(*other)["hac"] != se(usual)["hac"]);
+            CHECK(se(*other)["iid"] == se(usual)["iid"]);
+            CHECK(se(*other)["clustered"] == se(usual)["clustered"]);
+        }
+    }
+    const auto is = [](const json& out, double expected) {
+        const double hac = out["nll_difference"]["se"]["hac"];
+        return std::abs(hac - expected) <= 1e-12 * expected;
+    };
+    CHECK(is(long_lag, 0.00237135065985385));
+    CHECK(is(apart, 0.00232446310518965));
+    CHECK(long_lag["nll_difference"]["p"] != usual["nll_difference"]["p"]);
+    CHECK(contains(compare_example({"--lag", "12"}).out, "(lag 12)"));
+    for (const std::string bad : {"-1", "1.5", "x", " ", "1e2", "99999999999999999999999"}) {
+        CAPTURE(bad);
+        check_refused(compare_example({"--lag", bad}), {"--lag"});
+    }
+    check_refused(compare_example({"--separate-chunks=maybe"}), {"--separate-chunks"});
+}
+
+TEST_CASE("compare_traces: --seed is that of the bootstrap, which many chunks have") {
+    TempFolder folder;
+    const auto write = [&](const std::string& name, int chunks, int shift) {
+        std::string text;
+        for (int i = 0; i < 3 * chunks; ++i) {
+            const bool moved = shift != 0 && i % 7 == 0;
+            text += std::to_string(i / 3) + "\t" + std::to_string(i % 3) + "\t5\t" +
+                    std::to_string(1 + i * (37 + shift) % 11) + ".000000\t" + (moved ? "2,1" : "1,2") +
+                    "\t9.000000,4.000000\n";
+        }
+        return folder.write(name, text);
+    };
+    const auto a = write("a", 40, 0), b = write("b", 40, 1);
+    const auto intervals = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> arguments{a, b};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const json out = figures(arguments, 1);
+        CHECK(out["decided"]["bootstrap_interval"].is_array());
+        CHECK(out["perplexity"]["ratio_bootstrap_interval"].is_array());
+        return std::vector<json>{out["decided"]["bootstrap_interval"], out["perplexity"]["ratio_bootstrap_interval"]};
+    };
+    CHECK(intervals({}) == intervals({"--seed", "1"}));
+    CHECK(intervals({"--seed", "2"}) == intervals({"--seed", "2"}));
+    CHECK(intervals({"--seed", "2"})[1] != intervals({})[1]);
+    CHECK(intervals({"--seed", "4294967295"})[1] != intervals({"--seed", "2"})[1]);
+    CHECK(contains(compare_traces({a, b}).out, "; by drawing chunks "));
+    const json few = figures({write("c", 29, 0), write("d", 29, 1)}, 1);
+    CHECK(few["decided"]["bootstrap_interval"].is_null());
+    CHECK(few["perplexity"]["ratio_bootstrap_interval"].is_null());
+    for (const std::string bad : {"", "-1", "1.5", "x", "4294967296"}) {
+        CAPTURE(bad);
+        check_refused(compare_example({"--seed", bad}), {"--seed"});
+    }
+}
+
+TEST_CASE("compare_traces: --noise holds each headline figure against a rerun of the reference") {
+    CHECK_FALSE(figures(traces()).contains("noise_floor"));
+    TempFolder folder;
+    const auto a = folder.write("a", small_trace({"1,2 9,4 1", "3,4 5,4.5 2", "5,6 8,7 3"}));
+    const auto rerun = folder.write("rerun", small_trace({"1,2 9,4 1.5", "4,3 5,4.75 2", "5,6 8.25,7 3"}));
+    const auto b = folder.write("b", small_trace({"1,2 9.125,4 0.875", "3,4 5,4.5 2", "6,5 8,7.5 3"}));
+    const json out = figures({a, b, "--noise", rerun});
+    REQUIRE(out["noise_floor"].size() == 9);
+    const json expected = json::array({{"top-1 disagreement rate", 1.0 / 3, 1.0 / 3, false},
+                                       {"decided mismatch rate", 0.0, 0.0, false},
+                                       {"largest gap at a disagreement", 1.0, 0.5, true},
+                                       {"logit delta p50", 0.125, 0.25, false},
+                                       {"logit delta p99", 0.5, 0.25, true},
+                                       {"logit delta max", 0.5, 0.25, true},
+                                       {"mean NLL difference", -0.125 / 3, 0.5 / 3, false},
+                                       {"largest NLL difference", -0.125, 0.5, false}});
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        CAPTURE(i);
+        const json& figure = out["noise_floor"][i];
+        CHECK(figure["figure"] == expected[i][0]);
+        CHECK(figure["candidate"].get<double>() == doctest::Approx(expected[i][1].get<double>()).epsilon(1e-12));
+        CHECK(figure["rerun"].get<double>() == doctest::Approx(expected[i][2].get<double>()).epsilon(1e-12));
+        CHECK(figure["beyond"] == expected[i][3]);
+    }
+    CHECK(out["noise_floor"][8]["figure"] == "perplexity change in percent");
+    CHECK(out["noise_floor"][8]["candidate"] == out["perplexity"]["percent"]);
+    CHECK(out["noise_floor"][8]["rerun"] == figures({a, rerun}, 0)["perplexity"]["percent"]);
+    json without = out;
+    without.erase("noise_floor");
+    CHECK(without == figures({a, b})); // the verdict and the rest do not look at it
+
+    const Finished text = compare_traces({a, b, "--noise", rerun});
+    CHECK(text.status == 0);
+    CHECK(contains(text.out, "Noise floor: what a second run of the reference moves"));
+    CHECK(contains(text.out, "largest gap at a disagreement        1.000000     0.500000   beyond the floor\n"));
+    CHECK(contains(text.out, "logit delta p50                      0.125000     0.250000   within it\n"));
+    const auto row = test::markdown_row(
+        test::markdown_tables(compare_traces({a, b, "--noise", rerun, "--markdown", "-"}).out), "logit delta max");
+    CHECK(row == std::vector<std::string>{"logit delta max", "0.500000", "0.250000", "yes"});
+
+    // A rerun without a disagreement is a floor of nothing.
+    const json quiet = figures({a, b, "--noise", a});
+    CHECK(quiet["noise_floor"][2]["rerun"].is_null());
+    CHECK(quiet["noise_floor"][2]["beyond"] == true);
+    CHECK(contains(compare_traces({a, b, "--noise", a}).out, "1.000000          n/a   beyond the floor"));
+
+    check_refused(compare_traces({a, b, "--noise", folder.path("none")}), {"none: cannot open"});
+    check_refused(compare_traces({a, b, "--noise", reference_path}), {"not comparable"});
+    check_refused(compare_traces({a, b, "--noise", ""}), {"--noise"});
+    check_refused(compare_traces({a, b, "--noise"}), {"--noise"});
+    check_refused(compare_traces({a, b, "--noise", rerun, "--json", rerun}), {"overwrite this input"});
+}
+
+TEST_CASE("compare_traces: the text says beside the verdict's row that nothing is excluded") {
+    TempFolder folder;
+    const auto a = folder.write("a", small_trace({"7,11 3.5,3.0 1.0"})),
+               b = folder.write("b", small_trace({"11,7 3.5,3.0 1.0"}));
+    const std::string text = compare_traces({a, b}).out;
+    const std::string row = text.substr(text.find("n/a   nothing is excluded  "));
+    CHECK(row.substr(0, row.find('\n')).ends_with("  <- verdict"));
 }
 
 // ---- verdicts and exit statuses ------------------------------------------------------------------------------------

@@ -81,8 +81,8 @@ Comparison sample() {
     c.nll_difference.higher = 600;
     c.nll_difference.lower = 300;
     c.nll_difference.equal = 100;
-    c.nll_difference.max_abs = 0.71875;
-    c.nll_difference.max_abs_index = 555;
+    c.nll_difference.largest = 0.71875;
+    c.nll_difference.largest_index = 555;
     c.nll_difference.perplexity_ratio = 1.015625;
     c.nll_difference.perplexity_percent = 1.5625;
     c.reference_accuracy = {500, 1000};
@@ -118,7 +118,7 @@ TEST_CASE("text report: every figure, under its name") {
                    "3.00 %; 2.03 to 4.26 % at 95 % confidence")); // R: binom.test(30, 1000)
     CHECK(contains(line_with(text, " 800 "), "1.53 to 3.83 %"));  // R: binom.test(20, 800)
     CHECK(contains(line_with(text, " 700 "), "0.79 to 2.79 %"));  // R: binom.test(11, 700)
-    CHECK(contains(text, "in steps of bfloat16, the type inferred (a step is 0.0625 at 12, 0.2500 at 40)"));
+    CHECK(contains(text, "in ulps of bfloat16, as the logits seem to be stored (one is 0.0625 at 12, 0.2500 at 40)"));
     CHECK(contains(line_with(text, "  1001  "), " 15.0  3"));
     CHECK(contains(line_with(text, "largest reference gap"), "1.875000, rank 3, at position 417 (chunk 1, pos 161)"));
     CHECK(contains(line_with(text, "hard ties"), "6 positions"));
@@ -138,8 +138,8 @@ TEST_CASE("text report: every figure, under its name") {
     CHECK(contains(text, "+0.015625, 95 % interval -0.015000 to +0.046250"));
     CHECK(contains(line_with(text, "std error"),
                    "iid 0.007812, clustered by chunk 0.039062, autocorrelation-consistent 0.015625 (lag 6)"));
-    CHECK(contains(line_with(text, "believe"), "autocorrelation-consistent: 4 chunks are too few to cluster by"));
-    CHECK(contains(line_with(text, "test  "), "1.00 standard errors from zero, p = 0.317; sign test p = < 0.0001"));
+    CHECK(contains(line_with(text, "used  "), "autocorrelation-consistent: 4 chunks are too few to cluster by"));
+    CHECK(contains(line_with(text, "test  "), "1.00 standard errors from zero, p = 0.317; sign test p < 0.0001"));
     CHECK(contains(text, "correlation of the two NLLs 0.9844"));
     CHECK(contains(line_with(text, "McNemar"), "reference 10, candidate 5 (McNemar's exact test p = 0.302)"));
     CHECK(contains(text, "higher at 600, lower at 300, equal at 100 positions"));
@@ -248,11 +248,12 @@ TEST_CASE("Markdown report: well-formed tables with every figure") {
     CHECK(value("NLL difference (nats)").starts_with("+0.015625"));
     CHECK(value("perplexity ratio") == "1.015625 (0.985100 to 1.047300)");
     CHECK(value("its SE: iid / clustered / HAC") == "0.007812 / 0.039062 / 0.015625");
-    CHECK(value("p: t-test / sign test / McNemar") == "0.317 / < 0.0001 / 0.302");
-    CHECK(test::markdown_row(tables, "3") == std::vector<std::string>{"3", "700", "11", "1.571 %", "0.79 to 2.79 %"});
+    CHECK(value("p: t-test / sign test / McNemar") == "0.317 / <0.0001 / 0.302");
+    CHECK(test::markdown_row(tables, "3") ==
+          std::vector<std::string>{"3", "700", "11", "1.571 %", "below 2.59 % (0.79 to 2.79 %)"});
     CHECK(value("higher / lower / equal") == "600 / 300 / 100");
     CHECK(test::markdown_row(tables, "0.5") ==
-          std::vector<std::string>{"0.5", "800", "20", "2.500 %", "1.53 to 3.83 %"});
+          std::vector<std::string>{"0.5", "800", "20", "2.500 %", "below 3.62 % (1.53 to 3.83 %)"});
     CHECK(test::markdown_row(tables, "50") == std::vector<std::string>{"50", "0", "0", "n/a", "nothing is excluded"});
     CHECK(value("rank 3") == "8");
     CHECK(value("beyond top-5") == "1");

@@ -164,8 +164,8 @@ inline std::string describe(const logitstat::Comparison& c) {
         number(p->se);
     }
     const auto& d = c.nll_difference;
-    out << "\nnll " << d.se.n << ' ' << d.higher << ' ' << d.lower << ' ' << d.equal << ' ' << d.max_abs_index;
-    for (const double x : {d.mean, d.max_abs, d.perplexity_ratio, d.perplexity_percent}) { number(std::optional(x)); }
+    out << "\nnll " << d.se.n << ' ' << d.higher << ' ' << d.lower << ' ' << d.equal << ' ' << d.largest_index;
+    for (const double x : {d.mean, std::abs(d.largest), d.perplexity_ratio, d.perplexity_percent}) { number(std::optional(x)); }
     number(d.se.iid);
     number(d.t_iid());
     for (const auto* a : {&c.reference_accuracy, &c.candidate_accuracy}) {

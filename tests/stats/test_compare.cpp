@@ -88,7 +88,7 @@ TEST_CASE_TEMPLATE("a trace compared with itself", Real, float, double) {
         CHECK(c.logit_delta.count == c.positions);
         for (const auto& x :
              {c.logit_delta.p50, c.logit_delta.p90, c.logit_delta.p99, c.logit_delta.max, c.logit_delta.mean_signed,
-              std::optional(c.nll_difference.mean), std::optional(c.nll_difference.max_abs),
+              std::optional(c.nll_difference.mean), std::optional(c.nll_difference.largest),
               std::optional(c.nll_difference.perplexity_percent)}) {
             CHECK(x == 0.0);
         }
@@ -247,7 +247,7 @@ TEST_CASE_TEMPLATE("non-finite input: an error that names arm, column and positi
                     const auto restore = [&](std::size_t& index) { index += index >= at ? 1 : 0; };
                     if (expected.largest_gap) { restore(expected.largest_gap->index); }
                     for (auto& d : expected.worst) { restore(d.index); }
-                    restore(expected.nll_difference.max_abs_index);
+                    restore(expected.nll_difference.largest_index);
                     CHECK(describe(skipped) == describe(expected));
                 }
             }
@@ -416,7 +416,7 @@ TEST_CASE("the order of positions does not matter, except to names and rounding"
         CHECK(close(a.nll_difference.mean, b.nll_difference.mean, 1e-13L));
         CHECK(close(a.nll_difference.se.iid, b.nll_difference.se.iid, 1e-13L));
         CHECK(close(a.logit_delta.mean_signed, b.logit_delta.mean_signed, 1e-13L));
-        CHECK(a.nll_difference.max_abs == b.nll_difference.max_abs);
+        CHECK(a.nll_difference.largest == b.nll_difference.largest);
         for (Comparison* c : {&a, &b}) { // all that is left must be the same to the last bit
             c->chunks = 0;
             c->largest_gap.reset();
@@ -425,7 +425,7 @@ TEST_CASE("the order of positions does not matter, except to names and rounding"
             auto& d = c->nll_difference;
             d.mean = d.perplexity_ratio = d.perplexity_percent = 0;
             d.se = {};
-            d.max_abs_index = 0;
+            d.largest_index = 0;
         }
         CHECK(describe(a) == describe(b));
     }

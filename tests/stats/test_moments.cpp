@@ -197,8 +197,8 @@ TEST_CASE("NLL difference: the figures that do not exist") {
     CHECK(!one.interval);
     CHECK(!one.ratio_interval);
     CHECK(!one.t);
-    CHECK(one.max_abs == 0.5);
-    CHECK(one.max_abs_index == std::size_t{0});
+    CHECK(one.largest == 0.5);
+    CHECK(one.largest_index == std::size_t{0});
 
     const auto constant = difference_of({0.5, 0.5, 0.5});
     CHECK(constant.se.iid == 0.0);
@@ -215,9 +215,9 @@ TEST_CASE("NLL difference: the figures that do not exist") {
     CHECK(zero.equal == 3);
     CHECK(zero.perplexity_ratio == 1.0);
     CHECK(zero.perplexity_percent == 0.0);
-    CHECK(zero.max_abs == 0.0);
+    CHECK(zero.largest == 0.0);
 
     const auto balanced = difference_of({1.0, -1.0});
     CHECK(balanced.t == 0.0);
-    CHECK(balanced.max_abs_index == std::size_t{0}); // the first of equals
+    CHECK(balanced.largest_index == std::size_t{0}); // the first of equals
 }

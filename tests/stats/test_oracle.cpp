@@ -123,8 +123,8 @@ void check_nll_difference(const logitstat::NllDifference& d, const Pair& pair) {
     CHECK(d.higher == static_cast<std::int64_t>(higher));
     CHECK(d.lower == static_cast<std::int64_t>(lower));
     CHECK(d.equal == static_cast<std::int64_t>(list.size() - higher - lower));
-    CHECK(close(d.max_abs, std::fabs(list[largest]), 1e-15L));
-    CHECK(d.max_abs_index == largest);
+    CHECK(close(std::abs(d.largest), std::fabs(list[largest]), 1e-15L));
+    CHECK(d.largest_index == largest);
     std::optional<long double> t;
     if (higher + lower == 0 && se) { t = 0; }
     if (se && *se > 0) { t = mean / *se; }

@@ -120,8 +120,8 @@ TEST_CASE("the three standard errors against R's sandwich package") {
         if (row.lag_4 >= 0) { CHECK(close(with(eights, 4).hac, row.lag_4, 1e-12)); }
         CHECK(close(with(eights, row.n - 1).hac, row.lag_last, 1e-11));
         // More than n - 1 is n - 1, and says so.
-        CHECK(with(eights, row.n + 5).lag == row.n - 1);
-        CHECK(with(eights, row.n + 5).hac == with(eights, row.n - 1).hac);
+        CHECK(with(eights, row.n - 1).lag == row.n - 1);
+        CHECK_THROWS_AS(with(eights, row.n), std::invalid_argument);
         CHECK(with(eights, std::nullopt).lag == default_lag(row.n));
         CHECK(with(eights, std::nullopt).hac == with(eights, default_lag(row.n)).hac);
     }
@@ -169,7 +169,8 @@ TEST_CASE("every position its own chunk: clustered and bordered errors are the i
     for (const Formula formula : {spread, stepped, growing}) {
         for (const std::size_t n : {2u, 3u, 7u, 128u, 1000u}) {
             CAPTURE(n);
-            const auto se = standard_errors(take(n, formula), singles(n), {.lag = 4, .stop_at_chunk_borders = true});
+            const auto se = standard_errors(take(n, formula), singles(n),
+                                            {.lag = std::min<std::size_t>(4, n - 1), .stop_at_chunk_borders = true});
             REQUIRE(se.iid.has_value());
             CHECK(close(se.clustered, *se.iid, 1e-13));
             CHECK(close(se.hac, *se.iid, 1e-13));
@@ -182,7 +183,7 @@ TEST_CASE("too few values or chunks have no error, equal values the error 0") {
     CHECK(none.n == 0);
     CHECK(none.clusters == 0);
     CHECK(none.lag == 0);
-    const auto one = standard_errors(std::array{2.5}, Boundaries{0, 1}, {.lag = 3, .stop_at_chunk_borders = false});
+    const auto one = standard_errors(std::array{2.5}, Boundaries{0, 1});
     CHECK(one.n == 1);
     CHECK(one.clusters == 1);
     CHECK(one.lag == 0);
@@ -216,6 +217,18 @@ TEST_CASE("clusters that do not cover the values throw") {
     CHECK_THROWS_AS(standard_errors(x, Boundaries{0, 2}), std::invalid_argument);
     CHECK_THROWS_AS(standard_errors(x, Boundaries{0, 2, 4}), std::invalid_argument);
     CHECK_THROWS_AS(standard_errors({}, Boundaries{0, 1}), std::invalid_argument);
+    CHECK_THROWS_AS(standard_errors(x, Boundaries{1, 3}), std::invalid_argument);
+    CHECK_THROWS_AS(standard_errors(x, Boundaries{0, 2000000, 3}), std::invalid_argument);
+    CHECK_THROWS_AS(logitstat::clustered_se(x, Boundaries{0, 1, 9}), std::invalid_argument);
+    CHECK_THROWS_AS(hac_se(x, 1, Boundaries{}), std::invalid_argument);
+}
+
+TEST_CASE("squares beyond double's range leave no error, not an error of 0") {
+    const std::vector<double> x{1e200, -1e200, 1e200, -1e200};
+    const auto se = standard_errors(x, Boundaries{0, 2, 4});
+    CHECK_FALSE(se.iid.has_value());
+    CHECK_FALSE(se.hac.has_value());
+    CHECK_FALSE(se.value().has_value());
 }
 
 TEST_CASE("the default lag is floor(4 (n / 100)^(2/9)), below n") {
@@ -229,7 +242,8 @@ TEST_CASE("the default lag is floor(4 (n / 100)^(2/9)), below n") {
     }
 }
 
-TEST_CASE("many chunks: clustered is preferred, with chunks - 1 degrees of freedom; else hac with n - 1") {
+TEST_CASE(
+    "many chunks: clustered is preferred, with chunks - 1 degrees of freedom; else hac or the larger iid, n - 1") {
     for (const std::size_t groups : {1u, 2u, 29u, 30u, 31u}) {
         CAPTURE(groups);
         const std::size_t n = 3 * groups;
@@ -237,8 +251,9 @@ TEST_CASE("many chunks: clustered is preferred, with chunks - 1 degrees of freed
         for (std::size_t c = 0; c <= groups; ++c) { boundaries.push_back(3 * c); }
         const auto se = standard_errors(take(n, spread), boundaries);
         const bool many = groups >= 30;
-        CHECK(se.preferred() == (many ? dependence::clustered : dependence::hac));
-        CHECK(se.value() == (many ? se.clustered : se.hac));
+        const bool falls = *se.hac < *se.iid;
+        CHECK(se.preferred() == (many ? dependence::clustered : falls ? dependence::iid : dependence::hac));
+        CHECK(se.value() == (many ? se.clustered : falls ? se.iid : se.hac));
         CHECK(se.df() == static_cast<double>(many ? groups - 1 : n - 1));
     }
     CHECK(to_string(dependence::iid) == "iid");

@@ -26,7 +26,9 @@ double printed(double x) {
 }
 
 template <class Real> auto infer(const std::vector<Real>& values) {
-    return infer_storage(std::span<const Real>(values));
+    std::vector<Real> enough; // eight times over: fewer than eight telling values decide nothing
+    for (int i = 0; i < 8; ++i) { enough.insert(enough.end(), values.begin(), values.end()); }
+    return infer_storage(std::span<const Real>(enough));
 }
 
 } // namespace
@@ -110,7 +112,10 @@ TEST_CASE("rounding goes to nearest, ties to even") {
 TEST_CASE("the storage type is the narrowest that holds every value, printed or not") {
     CHECK_FALSE(infer(std::vector<double>{}).has_value());
     CHECK_FALSE(infer(std::vector<float>{}).has_value());
-    CHECK(infer<double>({0}) == bfloat16);
+    CHECK(infer<double>({0}) == float32);          // holds in any type, so it tells of none
+    CHECK(infer<double>({1e-4, 2e-4}) == float32); // below what six decimals show
+    CHECK(infer_storage(std::span<const double>(std::vector<double>(7, 2.5))) == float32);
+    CHECK(infer_storage(std::span<const double>(std::vector<double>(8, 2.5))) == bfloat16);
     CHECK(infer<double>({1, -2, 0.5, 40.25, 1e30}) == float32); // 1e30 is no bfloat16
     CHECK(infer<double>({1, -2, 0.5, 40.25, 0x1p100}) == bfloat16);
     CHECK(infer<double>({1, 2, 0.007813}) == bfloat16); // 0.0078125 printed, rounded up or to even

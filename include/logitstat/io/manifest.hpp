@@ -31,10 +31,11 @@ struct PairSpec {
 /// Reads a manifest: tab-separated, the header line `name<TAB>tag<TAB>reference<TAB>candidate`, then a line a pair.
 /// Paths are relative to the manifest's folder. CRLF, blank lines and lines that begin with # are fine; a tag may be
 /// empty. Throws io_error when it cannot be opened; parse_error naming the line for another header, another number of
-/// fields, an empty name or path, a (name, tag) that comes twice, or no pair at all.
+/// fields, an empty name or path, a NUL byte, a (name, tag) that comes twice, or no pair at all.
 inline std::vector<PairSpec> read_manifest(const std::filesystem::path& path) {
     const MappedFile file(path);
     std::string_view rest = file.text();
+    if (rest.starts_with("\xEF\xBB\xBF")) { rest.remove_prefix(3); }
     std::vector<PairSpec> pairs;
     std::set<std::pair<std::string, std::string>> seen;
     bool header_seen = false;
@@ -43,9 +44,10 @@ inline std::vector<PairSpec> read_manifest(const std::filesystem::path& path) {
         rest.remove_prefix(std::min(rest.size(), line.size() + 1));
         if (line.ends_with('\r')) { line.remove_suffix(1); }
         if (line.empty() || line.starts_with('#')) { continue; }
-        const auto fail = [&](const std::string& reason) {
-            throw parse_error(path.string(), number, 1, reason + ": " + detail::excerpt(line, 80));
+        const auto fail = [&, whole = line](const std::string& reason) {
+            throw parse_error(path.string(), number, 1, reason + ": " + detail::excerpt(whole, 80));
         };
+        if (line.find('\0') != std::string_view::npos) { fail("NUL byte"); } // it would silently end a path
         if (!header_seen) {
             if (line != "name\ttag\treference\tcandidate") {
                 fail("a manifest begins with the tab-separated line 'name tag reference candidate'");
@@ -80,9 +82,11 @@ inline std::vector<PairSpec> read_manifest(const std::filesystem::path& path) {
 /// io_error when a folder cannot be read, std::invalid_argument for a bad pattern, when two files of a folder get the
 /// same name and tag, or when nothing pairs up.
 inline std::vector<PairSpec> pair_folders(const std::filesystem::path& references,
-                                          const std::filesystem::path& candidates, const std::string& pattern = "") {
+                                          const std::filesystem::path& candidates, const std::string& pattern = "",
+                                          std::vector<std::filesystem::path>* ignored = nullptr) {
     namespace fs = std::filesystem;
     using Key = std::pair<std::string, std::string>;
+    if (pattern.size() > 500) { throw std::invalid_argument("a pattern of more than 500 characters"); } // it recurses
     std::regex expression;
     try {
         expression = std::regex(pattern.empty() ? "[\\s\\S]*" : pattern);
@@ -97,7 +101,11 @@ inline std::vector<PairSpec> pair_folders(const std::filesystem::path& reference
         for (const fs::directory_entry& entry : entries) {
             const std::string name = entry.path().filename().string();
             std::smatch groups;
-            if (entry.is_directory(error) || !std::regex_match(name, groups, expression)) { continue; }
+            if (entry.is_directory(error)) { continue; }
+            if (!std::regex_match(name, groups, expression)) {
+                if (ignored != nullptr) { ignored->push_back(entry.path()); }
+                continue;
+            }
             Key key{groups.size() > 1 ? groups[1].str() : name, ""};
             for (std::size_t g = 2; g < groups.size(); ++g) { key.second += (g > 2 ? "-" : "") + groups[g].str(); }
             const auto [at, is_new] = files.emplace(key, entry.path());

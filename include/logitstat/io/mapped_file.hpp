@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,26 +18,32 @@
 namespace logitstat {
 
 /// The bytes of a file, read-only: mapped when it is a regular file, so that nothing is copied and pages come as they
-/// are touched; read to the end when it is a pipe or a terminal (`<(zcat trace.gz)`, /dev/stdin). Movable; the bytes
+/// are touched; read to the end when it is a pipe (`<(zcat trace.gz)`, /dev/stdin). Movable; the bytes
 /// live as long as the object.
 ///
 /// The file must not shrink while it is mapped: touching a page beyond the new end ends the process (SIGBUS on POSIX).
 class MappedFile {
   public:
-    /// Throws io_error when the path does not exist, is a directory, or cannot be opened, mapped or read.
+    /// Throws io_error when the path does not exist, is a directory or a device, or cannot be opened, mapped or read.
     explicit MappedFile(const std::filesystem::path& path) {
         namespace fs = std::filesystem;
         std::error_code error;
         const fs::file_status status = fs::status(path, error);
         if (error) { throw io_error(path.string(), "cannot open: " + error.message()); }
         if (fs::is_directory(status)) { throw io_error(path.string(), "is a directory, not a file"); }
+        if (fs::is_character_file(status) || fs::is_block_file(status)) {
+            throw io_error(path.string(), "is a device, not a file");
+        }
         if (!fs::is_regular_file(status)) {
             read_all(path);
             return;
         }
         const std::uintmax_t size = fs::file_size(path, error);
         if (error) { throw io_error(path.string(), "cannot read its size: " + error.message()); }
-        if (size == 0) { return; } // an empty mapping is refused by the system; some special files claim size 0
+        if (size == 0) { // an empty mapping is refused by the system, and special files (/proc) claim to be empty
+            read_all(path);
+            return;
+        }
         try {
             using namespace boost::interprocess;
             region_ = mapped_region(file_mapping(path.string().c_str(), read_only), read_only);
@@ -57,7 +64,9 @@ class MappedFile {
     void read_all(const std::filesystem::path& path) {
         std::ifstream stream(path, std::ios::binary);
         if (!stream) { throw io_error(path.string(), "cannot open"); }
-        buffer_.assign(std::istreambuf_iterator<char>(stream), {});
+        try {
+            buffer_.assign(std::istreambuf_iterator<char>(stream), {});
+        } catch (const std::bad_alloc&) { throw io_error(path.string(), "does not fit into memory"); }
         if (stream.bad()) { throw io_error(path.string(), "cannot read"); }
     }
 

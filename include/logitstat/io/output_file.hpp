@@ -30,11 +30,15 @@ class OutputFile {
         for (int hops = 0; !direct_ && hops < 40 && fs::is_symlink(target_, ignored); ++hops) {
             target_ = target_.parent_path() / fs::read_symlink(target_, ignored); // an absolute link replaces the path
         }
-        written_ = target_;
-        if (!direct_) { written_ += ".part-" + std::to_string(std::random_device{}()); }
+        if (!direct_ && fs::is_symlink(target_, ignored)) {
+            throw io_error(name_, "cannot write: too many symbolic links");
+        }
+        written_ =
+            direct_ ? target_ : target_.parent_path() / (".logitstat-part-" + std::to_string(std::random_device{}()));
         errno = 0;
         stream_.open(written_, std::ios::binary | std::ios::trunc);
         if (!stream_) { throw io_error(name_, "cannot write: " + reason()); }
+        if (!direct_ && fs::exists(status)) { fs::permissions(written_, status.permissions(), ignored); }
     }
 
     OutputFile(const OutputFile&) = delete;

@@ -142,13 +142,20 @@ template <std::floating_point Real> class TextTraceParser {
                 --line_number_;
                 return;
             } else {
+                if (first_chatter_.empty()) { first_chatter_ = line_; }
                 ++trace_.source.skipped_lines;
             }
         }
-        fail_whole("no data rows (" + std::to_string(line_number_) + " lines, none of them data)");
+        const std::string skipped = std::to_string(trace_.source.skipped_lines);
+        fail_whole("no data rows" + (first_chatter_.empty() ? std::string()
+                                                            : " (lines skipped: " + skipped + ", the first " +
+                                                                  excerpt(first_chatter_) + ")"));
     }
 
     void add_metadata(std::string_view text) {
+        if (text.size() > longest_metadata) {
+            fail(line_.data(), "a metadata line of " + std::to_string(text.size()) + " bytes", line_);
+        }
         if (text.starts_with(' ')) { text.remove_prefix(1); }
         Metadata::Line words;
         while (true) {
@@ -165,14 +172,18 @@ template <std::floating_point Real> class TextTraceParser {
     /// Shapes the columns: k from the first row, n from the number of lines. The rows that a file of this size can
     /// hold bound n, so that memory stays in proportion to the file whatever its bytes say.
     void allocate() {
-        const std::string_view first = rest_.substr(0, rest_.find('\n'));
-        std::string_view ids = first;
-        for (int field = 0; field < 4; ++field) {
-            const std::size_t tab = ids.find('\t');
-            ids.remove_prefix(tab == std::string_view::npos ? ids.size() : tab + 1);
-        }
-        ids = ids.substr(0, ids.find('\t'));
-        const auto k = static_cast<std::size_t>(std::count(ids.begin(), ids.end(), ',')) + 1;
+        const std::string_view before = rest_;
+        next_line();
+        const auto tabs = std::count(line_.begin(), line_.end(), '\t');
+        if (tabs != 5) { fail_value(line_.data(), ""); }
+        const std::size_t logits_at = line_.rfind('\t'), ids_at = line_.rfind('\t', logits_at - 1);
+        const auto commas = [](std::string_view list) {
+            return static_cast<std::size_t>(std::count(list.begin(), list.end(), ','));
+        };
+        const std::size_t k = commas(line_.substr(ids_at, logits_at - ids_at)) + 1;
+        if (commas(line_.substr(logits_at)) + 1 != k) { fail_k(line_.data() + ids_at + 1); }
+        rest_ = before;
+        --line_number_;
         const std::size_t shortest_row = 4 * k + 8; // "0\t0\t0\t0\t" + k times "0," + k times "0," + newline
         const auto lines =
             static_cast<std::size_t>(std::count(rest_.begin(), rest_.end(), '\n')) + (rest_.ends_with('\n') ? 0 : 1);
@@ -338,6 +349,14 @@ template <std::floating_point Real> class TextTraceParser {
             trace_.source.warnings.push_back(name_ + ": an NLL below zero (a probability above 1) at position " +
                                              std::to_string(impossible - trace_.nll.begin()));
         }
+        static const Metadata::Line columns{"columns", "chunk", "pos", "target", "nll", "top_ids", "top_logits"};
+        for (const Metadata::Line& line : trace_.source.metadata.lines()) {
+            if (line.front() == "columns" && line != columns) {
+                trace_.source.warnings.push_back(name_ +
+                                                 ": its 'columns' line names other columns than chunk, pos, target, "
+                                                 "nll, top_ids, top_logits, which is how it was read");
+            }
+        }
         const auto announced = [&](std::string_view key) {
             std::size_t value = 0;
             const std::string_view text = trace_.source.metadata.find(key).value_or("");
@@ -352,9 +371,12 @@ template <std::floating_point Real> class TextTraceParser {
         }
     }
 
+    static constexpr std::size_t longest_metadata = std::size_t{1} << 20; ///< bytes of one line
+
     std::string name_;
     std::string_view rest_; ///< not yet read
     std::string_view line_; ///< the current line
+    std::string_view first_chatter_;
     std::size_t line_number_ = 0;
     bool unterminated_ = false; ///< the current line ends with the file, not with a newline
     std::size_t row_ = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -43,11 +44,7 @@ inline std::string figure(double x, int decimals) {
 }
 
 /// The shortest text that reads back as the same double: for thresholds, which people typed.
-inline std::string shortest(double x) {
-    std::array<char, 64> buffer;
-    const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), x);
-    return {buffer.data(), end.ptr};
-}
+inline std::string shortest(double x) { return detail::shortest_text(x); }
 
 /// A difference: `figure` with its sign; zero has none.
 inline std::string with_sign(double x, int decimals) { return (x > 0 ? "+" : "") + figure(x, decimals); }
@@ -65,6 +62,12 @@ inline std::string percent(double rate, int decimals = 2) {
 }
 inline std::string percent(std::optional<double> rate, int decimals = 2) {
     return rate ? percent(*rate, decimals) : "n/a";
+}
+
+/// An upper bound as a percentage: rounded up, so that what is said to be excluded is.
+inline std::string percent_up(double bound, int decimals = 2) {
+    const double unit = std::pow(10.0, decimals);
+    return fixed(std::min(100.0, std::ceil(100 * bound * unit - 1e-9) / unit), decimals) + " %";
 }
 
 /// "1 position", "2 positions".
@@ -124,7 +127,13 @@ inline std::string arm_name(const TraceSource& source) {
 }
 
 /// "95 %".
-inline std::string level(confidence_level confidence) { return shortest(100 * confidence.value()) + " %"; }
+inline std::string level(confidence_level confidence) {
+    std::array<char, 32> buffer; // six digits: 100 * 0.57 is not 57 in binary
+    return std::string(buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(),
+                                                    100 * confidence.value(), std::chars_format::general, 6)
+                                          .ptr) +
+           " %";
+}
 
 /// "1.04 to 13.92 %", for an interval of rates.
 inline std::string percent_range(const Interval& rates, int decimals = 2) {
@@ -139,23 +148,19 @@ inline std::string range(const Interval& range, int decimals) {
     return figure(range.lo, decimals) + " to " + figure(range.hi, decimals);
 }
 
-/// "0.309", or "< 0.0001".
+/// "0.309", or "<0.0001".
 inline std::string p_value(std::optional<double> p) {
     if (!p) { return "n/a"; }
-    return *p < 0.0001 ? "< 0.0001" : fixed(*p, *p < 0.01 ? 4 : 3);
+    return *p < 0.0001 ? "<0.0001" : fixed(*p, *p < 0.01 ? 4 : 3);
 }
+/// "p = 0.309", or "p < 0.0001".
+inline std::string p_equals(std::optional<double> p) { return p && *p < 0.0001 ? "p < 0.0001" : "p = " + p_value(p); }
 
-/// What a count of mismatches says of the rate: "below 1.09 %" for none, "1.04 to 13.92 %" for some.
+/// What a count of mismatches says of the rate: the largest rate not excluded, and for some mismatches the two-sided
+/// interval: "below 1.09 %", "below 1.80 % (0.15 to 2.04 %)".
 inline std::string bounds(const Proportion& rate) {
-    if (rate.n == 0) { return "nothing is excluded"; }
-    return rate.k == 0 ? "below " + percent(rate.upper_bound) : percent_range(rate.interval);
-}
-
-/// A count with what it says: "0 / 274 (below 1.09 % at 95 %)", "3 / 427 (0.15 to 2.04 % at 95 %)".
-inline std::string count_and_bounds(const Comparison& c, const DecidedCount& count) {
-    const Proportion rate = c.rate(count);
-    return std::to_string(rate.k) + " / " + std::to_string(rate.n) + " (" +
-           (rate.n == 0 ? "no evidence" : bounds(rate) + " at " + level(c.confidence)) + ")";
+    if (rate.k == rate.n) { return "nothing is excluded"; }
+    return "below " + percent_up(rate.upper_bound) + (rate.k == 0 ? "" : " (" + percent_range(rate.interval) + ")");
 }
 
 inline std::string_view describe(dependence kind) {
@@ -167,15 +172,20 @@ inline std::string_view describe(dependence kind) {
     return "unknown";
 }
 
-/// Which standard error to believe, and why.
+/// Which standard error is used for intervals and tests, and why.
 inline std::string which_error(const StandardErrors& se) {
     const std::string chunks = counted(static_cast<std::int64_t>(se.clusters), "chunk");
-    std::string why(describe(se.preferred()));
-    if (se.preferred() == dependence::clustered) {
-        return why + ": with " + chunks + " it needs no assumption on how positions within one depend on each other";
+    const std::string name(describe(se.preferred()));
+    if (se.preferred() == dependence::iid) {
+        return name + ": " + chunks + (se.clusters == 1 ? " is" : " are") +
+               " too few to cluster by, and the autocorrelation-consistent error is smaller";
     }
-    return why + ": " + chunks + (se.clusters == 1 ? " is" : " are") +
-           " too few to cluster by, but dependence fades along the text";
+    if (se.preferred() == dependence::hac) {
+        return name + ": " + chunks + (se.clusters == 1 ? " is" : " are") +
+               " too few to cluster by; dependence is taken to fade along the text";
+    }
+    return name + (se.clusters == se.n ? ", here the same as iid: every chunk is one position"
+                                       : ": with " + chunks + " nothing need be assumed of dependence within one");
 }
 
 /// What the verdict rests on, in one sentence.
@@ -186,15 +196,18 @@ inline std::string verdict_reason(const Comparison& c) {
                                    : c.decided.mismatches == 1 ? "1 mismatch"
                                                                : std::to_string(c.decided.mismatches) + " mismatches";
     const double bound = c.rate(c.decided).upper_bound;
-    const std::string excluded = (bound > 0.1 ? "only mismatch rates above " : "mismatch rates above ") +
-                                 percent(bound, 1) + " are excluded at " + level(c.confidence) + " confidence";
+    const std::string at_level = " at " + level(c.confidence) + " confidence";
+    const std::string excluded = bound >= 1 ? "no mismatch rate is excluded" + at_level
+                                 : bound > 0.1
+                                     ? "only mismatch rates above " + percent(bound, 1) + " are excluded" + at_level
+                                     : "mismatch rates above " + percent_up(bound) + " are excluded" + at_level;
     switch (c.verdict) {
     case Verdict::identical:
         return "every top-1 token agrees; " +
-               std::string(c.identical_data ? "all data are equal" : "the numbers differ");
+               std::string(c.identical_data ? "all data are equal" : "the numbers differ, see below");
     case Verdict::pass: return mismatches + " at the " + decided + "; " + excluded;
     case Verdict::fail:
-        return mismatches + " at the " + decided +
+        return mismatches + " at the " + decided + " (" + percent(c.decided.rate()) + ")" +
                (c.rules.max_mismatches > 0 ? ", more than the " + std::to_string(c.rules.max_mismatches) + " allowed"
                                            : "");
     case Verdict::inconclusive:

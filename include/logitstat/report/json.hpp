@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +13,7 @@
 #include "logitstat/compare.hpp"
 #include "logitstat/report/format.hpp"
 #include "logitstat/simd/columns.hpp"
+#include "logitstat/version.hpp"
 
 /// A comparison as JSON, for programs. Key order is fixed, numbers are unrounded, and a figure that does not exist or
 /// is not finite is null. Needs nlohmann-json.
@@ -71,17 +74,14 @@ inline json to_json(const Disagreement& d) {
 }
 
 /// Metadata as an object, key to value, in the trace's order: a list for `columns`, null for a key without a value, a
-/// list of all values for a key that comes more than once.
+/// list of all values for a key that comes more than once. O(words log words).
 inline json to_json(const Metadata& metadata) {
-    json object = json::object();
+    std::vector<std::pair<std::string, std::vector<json>>> members;
+    std::map<std::string, std::size_t> index; // an ordered_json looks keys up one by one
     const auto add = [&](const std::string& key, json value) {
-        if (!object.contains(key)) {
-            object[key] = std::move(value);
-        } else if (object[key].is_array()) {
-            object[key].push_back(std::move(value));
-        } else {
-            object[key] = json::array({object[key], std::move(value)});
-        }
+        const auto [at, is_new] = index.try_emplace(key, members.size());
+        if (is_new) { members.push_back({key, {}}); }
+        members[at->second].second.push_back(std::move(value));
     };
     for (const Metadata::Line& line : metadata.lines()) {
         if (line.front() == "columns") {
@@ -91,6 +91,10 @@ inline json to_json(const Metadata& metadata) {
         for (std::size_t i = 0; i < line.size(); i += 2) {
             add(line[i], i + 1 < line.size() ? json(line[i + 1]) : json(nullptr));
         }
+    }
+    json::object_t object;
+    for (auto& [key, values] : members) {
+        object.push_back({key, values.size() == 1 ? std::move(values.front()) : json(std::move(values))});
     }
     return object;
 }
@@ -106,6 +110,7 @@ inline nlohmann::ordered_json to_json(const Comparison& c) {
     using report::json;
     using report::number;
     json out;
+    out["logitstat_version"] = LOGITSTAT_VERSION_STRING;
     out["positions"] = c.positions;
     out["skipped_non_finite"] = c.skipped_non_finite;
     out["chunks"] = c.chunks;
@@ -168,10 +173,12 @@ inline nlohmann::ordered_json to_json(const Comparison& c) {
                              {"lower", d.lower},
                              {"equal", d.equal},
                              {"sign_test_p", number(d.sign_test_p)},
-                             {"max_abs", number(d.max_abs)},
-                             {"max_abs_index", d.max_abs_index},
+                             {"max_abs", number(std::abs(d.largest))},
+                             {"max_abs_index", d.largest_index},
                              {"correlation", number(d.correlation)}};
-    out["accuracy"] = {{"reference", number(c.reference_accuracy.rate())},
+    out["accuracy"] = {{"reference_correct", c.reference_accuracy.correct},
+                       {"candidate_correct", c.candidate_accuracy.correct},
+                       {"reference", number(c.reference_accuracy.rate())},
                        {"candidate", number(c.candidate_accuracy.rate())}};
     out["mcnemar"] = {{"both", c.mcnemar.both},
                       {"only_reference", c.mcnemar.only_reference},
@@ -192,6 +199,10 @@ inline nlohmann::ordered_json to_json(const Comparison& c) {
     }
     out["verdict"] = to_string(c.verdict);
     out["verdict_reason"] = report::verdict_reason(c);
+    out["exit_status"] = exit_code(c.verdict);
+    out["rules"] = {{"max_mismatches", c.rules.max_mismatches},
+                    {"min_decided", c.rules.min_decided},
+                    {"max_rate", number(c.rules.max_rate)}};
     out["identical_data"] = c.identical_data;
     out["warnings"] = c.warnings;
     out["reference"] = report::to_json(c.reference);

@@ -43,6 +43,8 @@ inline std::string markdown_report(const Comparison& c) {
     using namespace report;
     std::vector<std::vector<std::string>> rows;
     std::string out = "**" + std::string(to_string(c.verdict)) + "**: " + cell(verdict_reason(c)) + "\n\n";
+    for (const std::string& warning : c.warnings) { out += "- warning: " + cell(warning) + "\n"; }
+    if (!c.warnings.empty()) { out += "\n"; }
     const auto arm = [](const TraceSource& source) {
         const std::string name = cell(arm_name(source));
         return name.empty() ? std::string("-") : name;
@@ -54,8 +56,8 @@ inline std::string markdown_report(const Comparison& c) {
     out += table({{"", "reference", "candidate"},
                   {"trace", cell(c.reference.path), cell(c.candidate.path)},
                   {"model", arm(c.reference), arm(c.candidate)},
-                  {"perplexity (± iid SE; " + level(c.confidence) + " interval)", perplexity(c.reference_perplexity),
-                   perplexity(c.candidate_perplexity)},
+                  {"perplexity (± iid SE; " + level(c.confidence) + " interval by the SE used)",
+                   perplexity(c.reference_perplexity), perplexity(c.candidate_perplexity)},
                   {"accuracy", percent(c.reference_accuracy.rate()), percent(c.candidate_accuracy.rate())}});
     const NllDifference& d = c.nll_difference;
     const LogitDelta& delta = c.logit_delta;
@@ -63,8 +65,8 @@ inline std::string markdown_report(const Comparison& c) {
         {"figure", "value"},
         {"positions", std::to_string(c.positions)},
         {"top-1 disagreements", std::to_string(c.disagreements) + " (" + percent(c.disagreement_rate()) + "; " +
-                                    bounds(proportion(c.disagreements, c.positions, c.confidence)) + " at " +
-                                    level(c.confidence) + ")"},
+                                    percent_range(proportion(c.disagreements, c.positions, c.confidence).interval) +
+                                    " at " + level(c.confidence) + ")"},
         {"largest gap at a disagreement", c.largest_gap ? figure(c.largest_gap->gap, 6) + ", " +
                                                               rank_name(c.largest_gap->rank, c.candidate_k) + ", " +
                                                               place(*c.largest_gap)
@@ -78,7 +80,7 @@ inline std::string markdown_report(const Comparison& c) {
         {"NLL difference (nats)", with_sign(d.mean, 6) + (d.interval ? " (" + signed_range(*d.interval, 6) + ")" : "")},
         {"its SE: iid / clustered / HAC",
          figure(d.se.iid, 6) + " / " + figure(d.se.clustered, 6) + " / " + figure(d.se.hac, 6)},
-        {"SE believed", which_error(d.se)},
+        {"SE used", which_error(d.se)},
         {"p: t-test / sign test / McNemar",
          p_value(d.p) + " / " + p_value(d.sign_test_p) + " / " + p_value(c.mcnemar.p)},
         {"higher / lower / equal",
@@ -95,7 +97,9 @@ inline std::string markdown_report(const Comparison& c) {
         out += "\n" + table(rows);
     };
     sweep("gap >=", c.sweep);
-    sweep(std::string(to_string(c.storage)) + " steps >=", c.ulp_sweep);
+    if (!(c.storage == storage_type::float32 && c.storage_inferred)) {
+        sweep(std::string(to_string(c.storage)) + " ulps >=", c.ulp_sweep);
+    }
     if (!c.ranks.empty()) {
         rows = {{"reference's token in the candidate", "disagreements"}};
         for (const RankCount& r : c.ranks) {
@@ -104,7 +108,7 @@ inline std::string markdown_report(const Comparison& c) {
         out += "\n" + table(rows);
     }
     if (!c.worst.empty()) {
-        rows = {{"position", "chunk", "pos", "target", "reference", "candidate", "gap", "steps", "rank"}};
+        rows = {{"position", "chunk", "pos", "target", "reference", "candidate", "gap", "ulps", "rank"}};
         for (const Disagreement& w : c.worst) {
             rows.push_back({std::to_string(w.index), std::to_string(w.chunk), std::to_string(w.pos),
                             std::to_string(w.target), std::to_string(w.reference_token),
@@ -120,8 +124,6 @@ inline std::string markdown_report(const Comparison& c) {
         }
         out += "\n" + table(rows);
     }
-    if (!c.warnings.empty()) { out += "\n"; }
-    for (const std::string& warning : c.warnings) { out += "- warning: " + cell(warning) + "\n"; }
     return out;
 }
 

@@ -73,7 +73,10 @@ inline std::string csv_report(const Matrix& matrix) {
             row.insert(row.end(), {"error", pair.error});
             row.resize(32);
         }
-        for (std::size_t i = 0; i < row.size(); ++i) { out += (i == 0 ? "" : ",") + csv_field(row[i]); }
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            if (i > 0) { out += ','; }
+            out += csv_field(row[i]);
+        }
         out += "\n";
     }
     return out;

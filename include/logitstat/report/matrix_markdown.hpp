@@ -22,8 +22,9 @@ inline std::string markdown_report(const Matrix& matrix) {
     for (const std::string& sentence : totals_sentences(matrix)) { out += "- " + cell(sentence) + "\n"; }
     out += "\n## Results\n\n" + escaped_table(result_rows(matrix));
 
-    Rows sweep{{"pair", "tag"}}, perplexities{{"pair", "tag", "reference ± SE", "candidate ± SE", "change",
-                                               "ratio interval", "NLL difference ± SE", "SE", "p", "p (Holm)"}};
+    Rows sweep{{"pair", "tag"}},
+        perplexities{{"pair", "tag", "reference ± iid SE", "candidate ± iid SE", "change", "ratio interval",
+                      "NLL difference ± SE used", "SE used", "p", "p (Holm)"}};
     for (const DecidedCount& at : matrix.totals.sweep) { sweep[0].push_back("gap >= " + shortest(at.threshold)); }
     std::string notes;
     for (const MatrixPair& pair : matrix.pairs) {
@@ -62,7 +63,7 @@ inline std::string markdown_report(const Matrix& matrix) {
                " of them.\n";
     }
     if (perplexities.size() > 1) { out += "\n## Perplexity\n\n" + escaped_table(perplexities); }
-    if (!notes.empty()) { out += "\n## What is not like for like\n\n" + notes; }
+    if (!notes.empty()) { out += "\n## What is not compared, or not like for like\n\n" + notes; }
     return out;
 }
 

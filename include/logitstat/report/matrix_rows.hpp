@@ -60,7 +60,7 @@ inline std::string verdict_counts(const MatrixTotals& totals) {
 /// One row a pair under a row of headings: what was found and how sure it is.
 inline Rows result_rows(const Matrix& matrix) {
     Rows rows{{"pair", "tag", "top-1 disagreement", "decided mismatches", "excluded at " + level(matrix.confidence),
-               "largest gap", "perplexity", "p (Holm)", "verdict"}};
+               "largest gap", "perplexity change", "p (Holm)", "verdict"}};
     for (const MatrixPair& pair : matrix.pairs) {
         std::vector<std::string> row{printable(pair.spec.name), printable(pair.spec.tag)};
         if (pair.comparison) {
@@ -69,7 +69,7 @@ inline Rows result_rows(const Matrix& matrix) {
             row.insert(row.end(),
                        {std::to_string(c.disagreements) + " / " + std::to_string(c.positions) + " (" +
                             percent(c.disagreement_rate()) + ")",
-                        mismatches(c.decided), rate.n == 0 ? "nothing" : "above " + percent(rate.upper_bound),
+                        mismatches(c.decided), rate.k == rate.n ? "nothing" : "above " + percent_up(rate.upper_bound),
                         c.largest_gap ? figure(c.largest_gap->gap, 3) : "-",
                         with_sign(c.nll_difference.perplexity_percent, 3) + " %", p_value(pair.holm_p),
                         std::string(to_string(c.verdict))});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -68,14 +69,18 @@ class TextReport {
             reason.replace(clause, 2, "\n" + std::string(11, ' ')); // two facts, two lines
         }
         line("\nverdict    " + paint(word, code) + ": " + reason);
+        if (!c.warnings.empty()) {
+            const auto count = counted(static_cast<std::int64_t>(c.warnings.size()), "warning");
+            line(std::string(11, ' ') + paint("with " + count + ", see the end", "33"));
+        }
     }
 
     void agreement() {
         heading("Top-1 agreement");
         const Proportion rate = proportion(c.disagreements, c.positions, c.confidence);
         line("  the best tokens differ at " + std::to_string(c.disagreements) + " of " +
-             counted(c.positions, "position") + " (" + percent(c.disagreement_rate()) + "; " + bounds(rate) + " at " +
-             level(c.confidence) + " confidence)");
+             counted(c.positions, "position") + " (" + percent(c.disagreement_rate()) + "; " +
+             percent_range(rate.interval) + " at " + level(c.confidence) + " confidence)");
         if (c.chunks >= many_clusters && c.disagreements_clustered.design_effect > 1.05) {
             line("  they cluster in chunks (design effect " + fixed(c.disagreements_clustered.design_effect, 2) +
                  "), which widens that to " + percent_range(c.disagreements_clustered.interval));
@@ -91,13 +96,18 @@ class TextReport {
     void sweep() {
         if (!c.sweep.empty()) {
             heading("Mismatches where the reference had decided (its two best logits at least so far apart)");
-            sweep_table("      gap >=", c.sweep, true);
+            std::vector<DecidedCount> counts = c.sweep;
+            if (std::ranges::find(counts, c.decided.threshold, &DecidedCount::threshold) == counts.end()) {
+                counts.push_back(c.decided);
+            }
+            sweep_table("      gap >=", counts, true);
         }
-        if (!c.ulp_sweep.empty()) {
-            heading("The same with the gap in steps of " + std::string(to_string(c.storage)) +
-                    (c.storage_inferred ? ", the type inferred" : "") + " (a step is " +
+        // In float32 everything is many ulps apart: worth a table only when asked for.
+        if (!c.ulp_sweep.empty() && !(c.storage == storage_type::float32 && c.storage_inferred)) {
+            heading("The same with the gap in ulps of " + std::string(to_string(c.storage)) +
+                    (c.storage_inferred ? ", as the logits seem to be stored" : "") + " (one is " +
                     figure(spacing(c.storage, 12), 4) + " at 12, " + figure(spacing(c.storage, 40), 4) + " at 40)");
-            sweep_table("    steps >=", c.ulp_sweep, false);
+            sweep_table("     ulps >=", c.ulp_sweep, false);
         }
     }
 
@@ -107,7 +117,7 @@ class TextReport {
             const bool marked = marks_verdict && at.threshold == c.decided.threshold;
             line(pad_left(shortest(at.threshold), 12) + pad_left(std::to_string(at.positions), 10) +
                  pad_left(std::to_string(at.mismatches), 12) + pad_left(percent(at.rate()), 11) + "   " +
-                 (marked ? pad_right(bounds(c.rate(at)), 19) + "<- verdict" : bounds(c.rate(at))));
+                 (marked ? pad_right(bounds(c.rate(at)), 34) + "<- verdict" : bounds(c.rate(at))));
         }
     }
 
@@ -125,7 +135,7 @@ class TextReport {
     void worst() {
         if (c.worst.empty()) { return; }
         heading("The worst disagreements, by the reference's gap");
-        line("    position     chunk       pos    target  reference  candidate         gap   steps  rank in candidate");
+        line("    position     chunk       pos    target  reference  candidate         gap    ulps  rank in candidate");
         for (const Disagreement& d : c.worst) {
             line(pad_left(std::to_string(d.index), 12) + pad_left(std::to_string(d.chunk), 10) +
                  pad_left(std::to_string(d.pos), 10) + pad_left(std::to_string(d.target), 10) +
@@ -147,7 +157,7 @@ class TextReport {
 
     void perplexity() {
         heading("Perplexity on the corpus tokens (lower is better; +- one iid standard error; " + level(c.confidence) +
-                " interval)");
+                " interval by the error used below)");
         const auto arm_line = [&](const char* label, const Perplexity& p) {
             line("  " + pad_right(label, 11) + fixed(p.value, 4) + (p.se ? " +- " + figure(*p.se, 4) : "") +
                  (p.interval ? "   " + range(*p.interval, 4) : ""));
@@ -165,17 +175,17 @@ class TextReport {
             line("  std error  iid " + figure(d.se.iid, 6) +
                  (d.se.clustered ? ", clustered by chunk " + figure(*d.se.clustered, 6) : "") +
                  ", autocorrelation-consistent " + figure(d.se.hac, 6) + " (lag " + std::to_string(d.se.lag) + ")");
-            line("  believe    " + which_error(d.se));
+            line("  used       " + which_error(d.se));
             line("  test       " + (d.t ? fixed(std::abs(*d.t), 2) + " standard errors from zero, " : "") +
-                 "p = " + p_value(d.p) + "; sign test p = " + p_value(d.sign_test_p));
+                 p_equals(d.p) + "; sign test " + p_equals(d.sign_test_p));
         } else {
             line("  std error  none: one position has no spread");
         }
         line("  higher at " + std::to_string(d.higher) + ", lower at " + std::to_string(d.lower) + ", equal at " +
              counted(d.equal, "position") +
              (d.correlation ? "; correlation of the two NLLs " + fixed(*d.correlation, 4) : ""));
-        if (d.max_abs != 0) {
-            line("  largest    " + figure(d.max_abs, 6) + " at position " + std::to_string(d.max_abs_index));
+        if (d.largest != 0) {
+            line("  largest    " + with_sign(d.largest, 6) + " at position " + std::to_string(d.largest_index));
         }
     }
 
@@ -188,7 +198,7 @@ class TextReport {
         arm_line("reference", c.reference_accuracy);
         arm_line("candidate", c.candidate_accuracy);
         line("  right in one arm only: reference " + std::to_string(c.mcnemar.only_reference) + ", candidate " +
-             std::to_string(c.mcnemar.only_candidate) + " (McNemar's exact test p = " + p_value(c.mcnemar.p) + ")");
+             std::to_string(c.mcnemar.only_candidate) + " (McNemar's exact test " + p_equals(c.mcnemar.p) + ")");
     }
 
     void noise() {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 namespace logitstat {
@@ -16,6 +18,14 @@ inline std::vector<std::size_t> cluster_boundaries(std::span<const std::int32_t>
     }
     if (!chunk.empty()) { boundaries.push_back(chunk.size()); }
     return boundaries;
+}
+
+/// Throws std::invalid_argument unless the boundaries begin with 0, never decrease, and end with n.
+inline void check_boundaries(std::span<const std::size_t> boundaries, std::size_t n) {
+    if (boundaries.empty() || boundaries.front() != 0 || boundaries.back() != n ||
+        !std::is_sorted(boundaries.begin(), boundaries.end())) {
+        throw std::invalid_argument("the clusters do not cover the values in order");
+    }
 }
 
 } // namespace logitstat

@@ -6,6 +6,7 @@
 
 #include <boost/math/distributions/students_t.hpp>
 
+#include "logitstat/error.hpp"
 #include "logitstat/simd/columns.hpp"
 
 namespace logitstat {
@@ -17,7 +18,8 @@ class confidence_level {
     /// Throws std::invalid_argument unless 0 < level < 1.
     constexpr explicit confidence_level(double level) : level_(level) {
         if (!simd::is_finite(level) || level <= 0 || level >= 1) {
-            throw std::invalid_argument("a confidence level must be between 0 and 1, not " + std::to_string(level));
+            throw std::invalid_argument("a confidence level must be between 0 and 1, not " +
+                                        detail::shortest_text(level));
         }
     }
     constexpr double value() const noexcept { return level_; }
@@ -43,7 +45,9 @@ inline double student_quantile(double df, confidence_level level) {
 /// mean -+ t se with Student's t on df degrees of freedom. A zero se gives the point [mean, mean].
 /// Throws std::invalid_argument for df <= 0 or a negative se.
 inline Interval student_interval(double mean, double se, double df, confidence_level level) {
-    if (!(df > 0) || !(se >= 0)) { throw std::invalid_argument("an interval needs df > 0 and a standard error >= 0"); }
+    if (!simd::is_finite(mean) || !simd::is_finite(se) || !(df > 0) || !(se >= 0)) {
+        throw std::invalid_argument("an interval needs df > 0 and a standard error >= 0");
+    }
     const double half = se == 0 ? 0.0 : detail::student_quantile(df, level) * se;
     return {mean - half, mean + half};
 }
@@ -51,7 +55,7 @@ inline Interval student_interval(double mean, double se, double df, confidence_l
 /// Two-sided p-value of "the mean is 0" by Student's t. With se == 0: 1 when the mean is 0 (nothing moved at all), else
 /// 0.
 inline double student_p(double mean, double se, double df) {
-    if (!(df > 0) || !(se >= 0) || !simd::is_finite(mean)) {
+    if (!simd::is_finite(mean) || !simd::is_finite(se) || !(df > 0) || !(se >= 0)) {
         throw std::invalid_argument("a t-test needs a finite mean, df > 0 and a standard error >= 0");
     }
     if (mean == 0) { return 1; }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "logitstat/error.hpp"
 #include "logitstat/simd/gap_sweep.hpp"
 #include "logitstat/trace/trace.hpp"
 
@@ -22,7 +23,7 @@ template <trace_like T> [[noreturn]] void throw_bad_gap(const T& trace, std::siz
         const double gap = static_cast<double>(best[i]) - static_cast<double>(second[i]);
         if (!simd::is_finite(gap) || gap < 0) {
             throw std::invalid_argument("position " + std::to_string(i) + ": the two best logits are " +
-                                        std::to_string(best[i]) + " and " + std::to_string(second[i]) +
+                                        detail::shortest_text(best[i]) + " and " + detail::shortest_text(second[i]) +
                                         ", which have no finite gap >= 0");
         }
     }

@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "logitstat/error.hpp"
+#include "logitstat/simd/columns.hpp"
+
 namespace logitstat {
 
 /// P-values of several tests, adjusted so that rejecting those below alpha errs anywhere with probability at most
@@ -16,8 +19,8 @@ namespace logitstat {
 /// O(m log m). Throws std::invalid_argument for a value outside [0, 1] or NaN.
 inline std::vector<double> holm_adjusted(std::span<const double> p) {
     for (const double value : p) {
-        if (!(value >= 0 && value <= 1)) {
-            throw std::invalid_argument("a p-value must be in [0, 1], not " + std::to_string(value));
+        if (!(simd::is_finite(value) && value >= 0 && value <= 1)) {
+            throw std::invalid_argument("a p-value must be in [0, 1], not " + detail::shortest_text(value));
         }
     }
     std::vector<std::size_t> order(p.size());

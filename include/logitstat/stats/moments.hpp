@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 
+#include "logitstat/simd/columns.hpp"
+
 namespace logitstat {
 
 /// Count, mean and sum of squared deviations from the mean, in double: the accumulator behind every mean and standard
@@ -32,16 +34,18 @@ struct Moments {
         return *this;
     }
 
-    /// Sample variance m2 / (n - 1); nothing for n < 2.
+    /// Sample variance m2 / (n - 1); nothing for n < 2, or when squares left double's range.
     std::optional<double> variance() const {
-        if (n < 2) { return std::nullopt; }
+        if (n < 2 || !simd::is_finite(m2)) { return std::nullopt; }
         return m2 / static_cast<double>(n - 1);
     }
 
-    /// Standard error of the mean of independent values, s / sqrt(n); nothing for n < 2, exactly 0 when all are equal.
+    /// Standard error of the mean of independent values, s / sqrt(n); nothing where the variance is none, exactly 0
+    /// when all are equal.
     std::optional<double> standard_error() const {
-        if (n < 2) { return std::nullopt; }
-        return std::sqrt(m2 / static_cast<double>(n - 1) / static_cast<double>(n));
+        const auto s2 = variance();
+        if (!s2) { return std::nullopt; }
+        return std::sqrt(*s2 / static_cast<double>(n));
     }
 };
 
@@ -67,7 +71,7 @@ template <class Value> Moments moments_of(std::size_t n, Value value) {
             deviation += d;
             m2 += d * d;
         }
-        m2 = std::max(0.0, m2 - deviation * deviation / static_cast<double>(count));
+        m2 = std::max(m2 - deviation * deviation / static_cast<double>(count), 0.0); // keeps a NaN, unlike max(0, x)
         total.merge({static_cast<std::int64_t>(count), origin + mean, m2});
     }
     return total;

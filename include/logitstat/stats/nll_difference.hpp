@@ -36,8 +36,8 @@ struct NllDifference {
     std::int64_t higher = 0, lower = 0;     ///< positions where the candidate's NLL is higher, lower
     std::int64_t equal = 0;                 ///< positions where both NLLs are the same number
     double sign_test_p = 1;                 ///< exact, two-sided, on higher against lower
-    double max_abs = 0;                     ///< largest |d|
-    std::size_t max_abs_index = 0;          ///< where, the first of equals
+    double largest = 0;                     ///< the d of largest size, with its sign
+    std::size_t largest_index = 0;          ///< where, the first of equals
     std::optional<double> correlation;      ///< of the two arms' NLLs; nothing when one is constant
 
     /// "Standard errors from zero" by the iid error.
@@ -47,13 +47,18 @@ struct NllDifference {
     }
 };
 
-/// [n] the differences, in double. O(n). Throws std::invalid_argument when the shapes do not fit.
+/// [n] the differences, in double. O(n). Throws std::invalid_argument when the shapes do not fit, or naming the
+/// position of a difference that is not finite.
 template <trace_like R, trace_like C> std::vector<double> nll_differences(const R& reference, const C& candidate) {
     detail::check_pair(reference, candidate);
     const auto a = reference.view().nll;
     const auto b = candidate.view().nll;
     std::vector<double> d(a.size());
     for (std::size_t i = 0; i < d.size(); ++i) { d[i] = static_cast<double>(b[i]) - static_cast<double>(a[i]); }
+    if (const std::size_t i = simd::first_non_finite(std::span<const double>(d)); i < d.size()) {
+        throw std::invalid_argument("position " + std::to_string(i) + ": the NLLs " + detail::shortest_text(a[i]) +
+                                    " and " + detail::shortest_text(b[i]) + " have no finite difference");
+    }
     return d;
 }
 
@@ -80,9 +85,9 @@ inline std::optional<NllDifference> nll_difference(std::span<const double> d, st
         result.higher += d[i] > 0 ? 1 : 0;
         result.lower += d[i] < 0 ? 1 : 0;
         result.equal += d[i] == 0 ? 1 : 0;
-        if (std::abs(d[i]) > result.max_abs) {
-            result.max_abs = std::abs(d[i]);
-            result.max_abs_index = i;
+        if (std::abs(d[i]) > std::abs(result.largest)) {
+            result.largest = d[i];
+            result.largest_index = i;
         }
     }
     result.sign_test_p = sign_test_p(result.higher, result.lower);

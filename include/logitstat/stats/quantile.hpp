@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "logitstat/error.hpp"
 #include "logitstat/simd/columns.hpp"
 
 namespace logitstat {
@@ -43,7 +44,7 @@ inline std::vector<double> quantiles(std::vector<double> values, std::span<const
     for (std::size_t j = 0; j < ascending.size(); ++j) {
         const double p = probabilities[j];
         if (!simd::is_finite(p) || p < 0 || p > 1) {
-            throw std::invalid_argument("a quantile's probability must be in [0, 1], not " + std::to_string(p));
+            throw std::invalid_argument("a quantile's probability must be in [0, 1], not " + detail::shortest_text(p));
         }
         ascending[j] = j;
     }

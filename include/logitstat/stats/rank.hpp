@@ -15,7 +15,7 @@
 namespace logitstat {
 
 /// 1-based rank of `token` among the candidates that the trace lists at a position; nothing when it is beyond them.
-/// O(k).
+/// O(k). Precondition: position < n.
 template <trace_like T> std::optional<std::size_t> rank_of(const T& trace, std::size_t position, token_id token) {
     const auto view = trace.view();
     for (std::size_t j = 0; j < view.k; ++j) {
@@ -37,6 +37,7 @@ template <trace_like R, trace_like C>
 std::vector<RankCount> rank_distribution(const R& reference, const C& candidate,
                                          std::span<const std::size_t> positions) {
     detail::check_pair(reference, candidate);
+    check_positions(reference, positions);
     std::map<std::size_t, std::int64_t> counts; // 0 stands for beyond top-k
     for (const std::size_t i : positions) { ++counts[rank_of(candidate, i, reference.view().ids(0)[i]).value_or(0)]; }
     std::vector<RankCount> distribution;
@@ -52,6 +53,7 @@ std::vector<RankCount> rank_distribution(const R& reference, const C& candidate,
 template <trace_like R, trace_like C>
 std::int64_t count_candidate_ties(const R& reference, const C& candidate, std::span<const std::size_t> positions) {
     detail::check_pair(reference, candidate);
+    check_positions(reference, positions);
     const auto cand = candidate.view();
     std::int64_t ties = 0;
     for (const std::size_t i : positions) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "logitstat/simd/dot.hpp"
+#include "logitstat/stats/clusters.hpp"
 #include "logitstat/stats/moments.hpp"
 
 /// Standard errors of a mean over positions of text, which are not independent of their neighbours.
@@ -44,9 +45,15 @@ struct StandardErrors {
     std::optional<double> clustered; ///< nothing for fewer than 2 clusters
     std::optional<double> hac;       ///< nothing for n < 2
 
-    /// Many chunks: clustered, which assumes least. Few long chunks: autocorrelation-consistent.
-    dependence preferred() const { return clusters >= many_clusters ? dependence::clustered : dependence::hac; }
-    std::optional<double> value() const { return preferred() == dependence::clustered ? clustered : hac; }
+    /// Many chunks: clustered, which assumes least. Few long chunks: autocorrelation-consistent, but iid where that is
+    /// larger, since in a short text an estimate below it is more likely chance than negative correlation.
+    dependence preferred() const {
+        if (clusters >= many_clusters) { return dependence::clustered; }
+        return hac && iid && *hac < *iid ? dependence::iid : dependence::hac;
+    }
+    std::optional<double> value() const {
+        return preferred() == dependence::clustered ? clustered : preferred() == dependence::hac ? hac : iid;
+    }
     /// Degrees of freedom for Student's t with the preferred error: clusters - 1, or n - 1.
     double df() const { return static_cast<double>(preferred() == dependence::clustered ? clusters : n) - 1; }
 };
@@ -60,8 +67,9 @@ inline std::size_t default_lag(std::size_t n) {
 /// Clustered standard error of the mean of x: with e = x - mean and S_c the sum of e over cluster c of G,
 ///   var = G / (G - 1) sum S_c^2 / n^2   (Liang and Zeger 1986, doi:10.1093/biomet/73.1.13).
 /// With one position a cluster it is the iid error. Nothing for fewer than two clusters. `boundaries` as
-/// `cluster_boundaries`. O(n).
+/// `cluster_boundaries`. O(n). Throws std::invalid_argument when they do not cover x in order.
 inline std::optional<double> clustered_se(std::span<const double> x, std::span<const std::size_t> boundaries) {
+    check_boundaries(boundaries, x.size());
     if (boundaries.size() < 3) { return std::nullopt; }
     const double mean = moments_of(x).mean;
     double squares = 0;
@@ -71,6 +79,7 @@ inline std::optional<double> clustered_se(std::span<const double> x, std::span<c
         squares += sum * sum;
     }
     const auto groups = static_cast<double>(boundaries.size() - 1), n = static_cast<double>(x.size());
+    if (!simd::is_finite(squares)) { return std::nullopt; }
     return std::sqrt(groups / (groups - 1) * squares) / n;
 }
 
@@ -78,9 +87,11 @@ inline std::optional<double> clustered_se(std::span<const double> x, std::span<c
 /// weights w_l = 1 - l / (lag + 1),
 ///   var = n / (n - 1) (sum_i e_i^2 + 2 sum_l w_l sum_i e_i e_(i-l)) / n^2,
 /// so that lag 0 is the iid error. Products never reach across a boundary: pass {0, n} for one running text, or
-/// `cluster_boundaries` when chunks are separate documents. Nothing for n < 2. O(n min(lag, n)).
+/// `cluster_boundaries` when chunks are separate documents. Nothing for n < 2 or when squares leave
+/// double's range. O(n min(lag, n)). Throws as above.
 inline std::optional<double> hac_se(std::span<const double> x, std::size_t lag,
                                     std::span<const std::size_t> boundaries) {
+    check_boundaries(boundaries, x.size());
     if (x.size() < 2) { return std::nullopt; }
     const double mean = moments_of(x).mean;
     std::vector<double> e(x.size());
@@ -94,7 +105,8 @@ inline std::optional<double> hac_se(std::span<const double> x, std::size_t lag,
         }
     }
     const auto n = static_cast<double>(x.size());
-    return std::sqrt(std::max(0.0, sum) / (n * (n - 1))); // Bartlett weights keep the exact sum >= 0
+    if (!simd::is_finite(sum)) { return std::nullopt; }
+    return std::sqrt(std::max(sum, 0.0) / (n * (n - 1))); // Bartlett weights keep the exact sum >= 0
 }
 
 /// What can be chosen about the autocorrelation-consistent error.
@@ -104,16 +116,18 @@ struct HacOptions {
 };
 
 /// The three standard errors of the mean of x, whose positions belong to the given chunks. O(n lag).
-/// Throws std::invalid_argument when the sizes differ. Precondition: finite values.
+/// Throws std::invalid_argument when the chunks do not cover x in order. Precondition: finite values.
 inline StandardErrors standard_errors(std::span<const double> x, std::span<const std::size_t> boundaries,
                                       const HacOptions& options = {}) {
-    if (boundaries.empty() || boundaries.back() != x.size()) {
-        throw std::invalid_argument("the clusters do not cover the values");
-    }
     StandardErrors se;
+    check_boundaries(boundaries, x.size());
     se.n = x.size();
     se.clusters = boundaries.size() - 1;
-    se.lag = std::min(options.lag.value_or(default_lag(x.size())), x.empty() ? 0 : x.size() - 1);
+    se.lag = options.lag.value_or(default_lag(x.size()));
+    if (options.lag && *options.lag > 0 && *options.lag >= x.size()) {
+        throw std::invalid_argument("a lag of " + std::to_string(*options.lag) + " needs more than " +
+                                    std::to_string(x.size()) + " positions");
+    }
     se.iid = moments_of(x).standard_error();
     se.clustered = clustered_se(x, boundaries);
     const std::size_t whole[] = {0, x.size()};

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "logitstat/error.hpp"
 #include "logitstat/simd/gap_sweep.hpp"
 #include "logitstat/stats/agreement.hpp"
 #include "logitstat/stats/gap.hpp"
@@ -34,7 +35,8 @@ struct DecidedCount {
 /// Throws std::invalid_argument unless a threshold is finite and >= 0.
 inline void check_threshold(double threshold) {
     if (!simd::is_finite(threshold) || threshold < 0) {
-        throw std::invalid_argument("a gap threshold must be finite and at least 0, not " + std::to_string(threshold));
+        throw std::invalid_argument("a gap threshold must be finite and at least 0, not " +
+                                    detail::shortest_text(threshold));
     }
 }
 

@@ -57,6 +57,7 @@ inline double spacing(storage_type type, double x) {
 /// finite. O(1): on the bits, for values above the type's subnormal range.
 inline double rounded_to(storage_type type, double x) {
     const detail::StorageFormat format = detail::format_of(type);
+    if (std::abs(x) > format.max) { return x; }
     if (std::abs(x) < std::ldexp(1.0, format.min_exponent)) {
         const double step = spacing(type, x);
         return std::nearbyint(x / step) * step;
@@ -68,16 +69,19 @@ inline double rounded_to(storage_type type, double x) {
 }
 
 /// The narrowest type that holds every value, up to the rounding of six printed decimals; float32 when neither 16-bit
-/// type does. Nothing for no values. O(values), stops early for float32. Precondition: finite.
+/// type does, and when too few values could have told: at least 8 must be so large that the type's spacing shows in six
+/// decimals. Nothing for no values. O(values), stops early for float32. Precondition: finite.
 template <class Real> std::optional<storage_type> infer_storage(std::span<const Real> values) {
     if (values.empty()) { return std::nullopt; }
     constexpr double printed = 0.5000001e-6;
     for (const storage_type type : {storage_type::bfloat16, storage_type::float16}) {
+        std::size_t telling = 0;
         const bool holds_all = std::all_of(values.begin(), values.end(), [&](Real value) {
             const auto x = static_cast<double>(value);
+            telling += spacing(type, x) > 10 * printed ? 1 : 0;
             return std::abs(x) <= detail::format_of(type).max && std::abs(x - rounded_to(type, x)) <= printed;
         });
-        if (holds_all) { return type; }
+        if (holds_all && telling >= 8) { return type; }
     }
     return storage_type::float32;
 }

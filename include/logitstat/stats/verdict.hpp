@@ -52,7 +52,7 @@ inline void check_rules(const VerdictRules& rules) {
     if (rules.max_mismatches < 0 || rules.min_decided < 0) {
         throw std::invalid_argument("max_mismatches and min_decided must be at least 0");
     }
-    if (rules.max_rate && !(*rules.max_rate > 0 && *rules.max_rate <= 1)) {
+    if (rules.max_rate && !(simd::is_finite(*rules.max_rate) && *rules.max_rate > 0 && *rules.max_rate <= 1)) {
         throw std::invalid_argument("max_rate must be above 0 and at most 1");
     }
 }

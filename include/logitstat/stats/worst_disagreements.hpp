@@ -33,6 +33,7 @@ template <trace_like R, trace_like C>
 std::vector<Disagreement> worst_disagreements(const R& reference, const C& candidate,
                                               std::span<const std::size_t> positions, std::size_t limit) {
     detail::check_pair(reference, candidate);
+    check_positions(reference, positions);
     const auto ref = reference.view();
     const auto gap_at = [&](std::size_t i) {
         const double gap = static_cast<double>(ref.logits(0)[i]) - static_cast<double>(ref.logits(1)[i]);

@@ -16,7 +16,10 @@ namespace logitstat {
 
 /// Throws not_comparable, naming the first difference, unless both traces hold the same number of positions with the
 /// same (chunk, pos) sequence and the same target at each. Values, k and metadata may differ. O(n).
+/// Throws std::invalid_argument for columns that do not fit each other.
 template <trace_like R, trace_like C> void require_comparable(const R& reference, const C& candidate) {
+    check_shape(reference, "reference");
+    check_shape(candidate, "candidate");
     const auto ref = reference.view();
     const auto cand = candidate.view();
     const std::size_t common = std::min(ref.size(), cand.size());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <ranges>
 #include <span>
 #include <type_traits>
 
@@ -16,6 +17,11 @@ template <class T> using ArrayMap = Eigen::Map<const Eigen::Array<std::remove_co
 /// A column as an array of n: `(as_array(b.nll) - as_array(a.nll)).mean()`. No copy; the column must outlive the map.
 template <class T> ArrayMap<T> as_array(std::span<T> column) {
     return {column.data(), static_cast<Eigen::Index>(column.size())};
+}
+
+/// The same for a vector, or any other contiguous range that outlives the map.
+template <std::ranges::contiguous_range R> auto as_array(const R& column) {
+    return as_array(std::span<const std::ranges::range_value_t<R>>(column));
 }
 
 /// The k planes as an array of n rows and k columns, in place.

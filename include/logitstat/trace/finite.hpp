@@ -30,7 +30,8 @@ template <trace_like T> void require_finite(const T& trace, const std::string& a
     for (std::size_t j = 0; j < view.k; ++j) { check(view.logits(j), "logit of rank " + std::to_string(j + 1)); }
 }
 
-/// The indices, ascending, of the positions that are finite in both arms. Precondition: equal sizes. O(n k).
+/// The indices, ascending, of the positions that are finite in both arms. O(n k). Throws
+/// std::invalid_argument when the shapes do not fit.
 template <trace_like R, trace_like C>
 std::vector<std::size_t> finite_positions(const R& reference, const C& candidate) {
     const auto finite = [](const auto& view, std::size_t i) {
@@ -38,6 +39,11 @@ std::vector<std::size_t> finite_positions(const R& reference, const C& candidate
         for (std::size_t j = 0; j < view.k; ++j) { all = all && simd::is_finite(view.logits(j)[i]); }
         return all;
     };
+    check_shape(reference, "reference");
+    check_shape(candidate, "candidate");
+    if (reference.view().size() != candidate.view().size()) {
+        throw std::invalid_argument("reference and candidate have different numbers of positions");
+    }
     std::vector<std::size_t> positions;
     for (std::size_t i = 0; i < reference.view().size(); ++i) {
         if (finite(reference.view(), i) && finite(candidate.view(), i)) { positions.push_back(i); }
@@ -46,7 +52,10 @@ std::vector<std::size_t> finite_positions(const R& reference, const C& candidate
 }
 
 /// A trace of the given positions, in the given order, with the source of the original when it has one. O(size k).
+/// Throws std::invalid_argument for a position beyond the trace.
 template <trace_like T> Trace<typename T::real_type> subset(const T& trace, std::span<const std::size_t> positions) {
+    check_shape(trace);
+    check_positions(trace, positions);
     const auto view = trace.view();
     auto chosen = Trace<typename T::real_type>::with_shape(positions.size(), view.k);
     const auto gather = [&](auto from, auto* to) {

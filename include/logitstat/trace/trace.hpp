@@ -100,8 +100,19 @@ template <trace_like T> void check_shape(const T& trace, const std::string& arm 
     expect(view.chunk.size(), n, "chunk");
     expect(view.pos.size(), n, "pos");
     expect(view.target.size(), n, "target");
+    if (n > static_cast<std::size_t>(-1) / view.k) { throw std::invalid_argument(arm + ": n times k overflows"); }
     expect(view.top_ids.size(), n * view.k, "top_ids");
     expect(view.top_logits.size(), n * view.k, "top_logits");
+}
+
+/// Throws std::invalid_argument unless every position is below n. O(positions).
+template <trace_like T> void check_positions(const T& trace, std::span<const std::size_t> positions) {
+    for (const std::size_t position : positions) {
+        if (position >= trace.view().size()) {
+            throw std::invalid_argument("position " + std::to_string(position) + " of a trace of " +
+                                        std::to_string(trace.view().size()));
+        }
+    }
 }
 
 } // namespace logitstat

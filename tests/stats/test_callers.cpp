@@ -1,0 +1,67 @@
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "logitstat/compare.hpp"
+
+// A caller's mistakes throw std::invalid_argument and read nothing beyond a column.
+
+namespace {
+
+constexpr std::size_t huge = std::numeric_limits<std::size_t>::max();
+
+logitstat::Trace<double> two_positions() {
+    auto trace = logitstat::Trace<double>::with_shape(2, 2);
+    trace.chunk = {0, 1};
+    trace.top_ids = {1, 1, 2, 2};
+    trace.top_logits = {3, 3, 1, 1};
+    return trace;
+}
+
+} // namespace
+
+TEST_CASE("a k whose product with n overflows is refused") {
+    const auto trace = two_positions();
+    for (const std::size_t k : {huge / 2 + 1, huge / 2 + 3, huge}) {
+        auto view = trace.view();
+        view.k = k;
+        CHECK_THROWS_AS(logitstat::compare(view, view), std::invalid_argument);
+        view.top_ids = {};
+        view.top_logits = {};
+        CHECK_THROWS_AS(logitstat::compare(view, view), std::invalid_argument);
+    }
+}
+
+TEST_CASE("short columns are refused by everything that walks them") {
+    const auto trace = two_positions();
+    auto view = trace.view();
+    view.chunk = view.chunk.first(1);
+    CHECK_THROWS_AS(logitstat::require_comparable(view, trace), std::invalid_argument);
+    CHECK_THROWS_AS(logitstat::subset(view, std::vector<std::size_t>{0}), std::invalid_argument);
+    CHECK_THROWS_AS(logitstat::finite_positions(view, trace), std::invalid_argument);
+}
+
+TEST_CASE("positions beyond the trace are refused") {
+    const auto trace = two_positions();
+    const std::vector<std::size_t> beyond{0, 2};
+    CHECK_THROWS_AS(logitstat::subset(trace, beyond), std::invalid_argument);
+    CHECK_THROWS_AS(logitstat::rank_distribution(trace, trace, beyond), std::invalid_argument);
+    CHECK_THROWS_AS(logitstat::count_candidate_ties(trace, trace, beyond), std::invalid_argument);
+    CHECK_THROWS_AS(logitstat::worst_disagreements(trace, trace, beyond, 1), std::invalid_argument);
+}
+
+TEST_CASE("NLLs without a finite difference are refused, naming the position") {
+    auto low = two_positions(), high = two_positions();
+    low.nll = {0, -1e308};
+    high.nll = {0, 1e308};
+    try {
+        logitstat::compare(low, high);
+        FAIL("compared");
+    } catch (const std::invalid_argument& error) {
+        CHECK(std::string(error.what()) == "position 1: the NLLs -1e+308 and 1e+308 have no finite difference");
+    }
+}
