@@ -131,13 +131,13 @@ std::vector<Sum> sum_by_chunk(std::span<const std::size_t> boundaries, const Val
     return sums;
 }
 
-/// What the chunks as clusters say of the rates and of the perplexity ratio.
+/// What the chunks as clusters say of the rates and of the perplexity ratio. `differs` is the mask of disagreements.
 template <trace_like R, trace_like C>
-void compute_by_chunk(Comparison& result, const R& reference, const C& candidate, const CompareOptions& options) {
+void compute_by_chunk(Comparison& result, const R& reference, const C& candidate, std::span<const std::uint8_t> differs,
+                      const CompareOptions& options) {
     const auto ref = reference.view();
     const std::vector<std::size_t> chunks = cluster_boundaries(ref.chunk);
     const std::vector<double> gap = gaps(reference), d = nll_differences(reference, candidate);
-    const std::vector<std::uint8_t> differs = disagreements(reference, candidate);
     const auto decided = [&](std::size_t i) { return gap[i] >= options.decided_gap; };
     const auto size = sum_by_chunk<std::int64_t>(chunks, [](std::size_t) { return 1; });
     const auto disagree = sum_by_chunk<std::int64_t>(chunks, [&](std::size_t i) { return differs[i]; });
@@ -156,24 +156,23 @@ void compute_by_chunk(Comparison& result, const R& reference, const C& candidate
     if (result.chunks < many_clusters || result.chunks > most_drawn_chunks || options.bootstrap.replicates == 0) {
         return;
     }
+    // With no mismatch, or nothing else, every draw is the same and shows no doubt.
     const bool all_alike = result.decided.mismatches == 0 || result.decided.mismatches == result.decided.positions;
-    if (!all_alike) {
-        result.decided_bootstrap = drawn(wrong, judged);
-    } // else every draw is the same and shows no doubt
+    if (!all_alike) { result.decided_bootstrap = drawn(wrong, judged); }
     if (const auto mean = drawn(shift, size)) {
         result.ratio_bootstrap = Interval{std::exp(mean->lo), std::exp(mean->hi)};
     }
 }
 
 /// Gaps in steps of the storage type: the second sweep, and for each listed disagreement.
-template <trace_like R, trace_like C>
-void compute_ulps(Comparison& result, const R& reference, const C& candidate, const CompareOptions& options) {
+template <trace_like R>
+void compute_ulps(Comparison& result, const R& reference, std::span<const std::uint8_t> differs,
+                  const CompareOptions& options) {
     const auto ref = reference.view();
     const auto top_two = ref.top_logits.first(2 * ref.size());
     result.storage_inferred = !options.storage.has_value();
     result.storage = options.storage ? *options.storage : infer_storage(top_two).value();
-    result.ulp_sweep =
-        margin_sweep(gaps_in_ulps(reference, result.storage), disagreements(reference, candidate), options.ulps);
+    result.ulp_sweep = margin_sweep(gaps_in_ulps(reference, result.storage), differs, options.ulps);
     const auto add_ulps = [&](Disagreement& at) {
         at.ulps = gap_in_ulps(result.storage, static_cast<double>(ref.logits(0)[at.index]),
                               static_cast<double>(ref.logits(1)[at.index]));
@@ -207,8 +206,9 @@ void compute(Comparison& result, const R& reference, const C& candidate, const C
     result.ranks = rank_distribution(reference, candidate, differ);
     result.hard_ties = count_hard_ties(reference);
     result.candidate_ties = count_candidate_ties(reference, candidate, differ);
-    compute_ulps(result, reference, candidate, options);
-    compute_by_chunk(result, reference, candidate, options);
+    const std::vector<std::uint8_t> differs = disagreements(reference, candidate);
+    compute_ulps(result, reference, differs, options);
+    compute_by_chunk(result, reference, candidate, differs, options);
     result.logit_delta = logit_delta(reference, candidate, options.quantiles);
     result.reference_perplexity = perplexity(reference, options.confidence, options.hac).value();
     result.candidate_perplexity = perplexity(candidate, options.confidence, options.hac).value();

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -178,6 +179,19 @@ inline bool is_utf8(const std::string& text) {
         i += length;
     }
     return true;
+}
+
+/// A text trace of a few rows in one chunk: targets 10, 11, ...; each row is "ids logits nll".
+inline std::string small_trace(const std::vector<std::string>& rows, const std::string& metadata = {}) {
+    std::string text = metadata;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        std::istringstream fields(rows[i]);
+        std::string ids, logits, nll;
+        fields >> ids >> logits >> nll;
+        text +=
+            "0\t" + std::to_string(i) + "\t" + std::to_string(10 + i) + "\t" + nll + "\t" + ids + "\t" + logits + "\n";
+    }
+    return text;
 }
 
 } // namespace test

@@ -19,6 +19,7 @@
 using nlohmann::json;
 using test::contains;
 using test::Finished;
+using test::small_trace;
 using test::TempFolder;
 
 namespace {
@@ -60,19 +61,6 @@ void check_refused(const Finished& run, const std::vector<std::string>& parts = 
         CAPTURE(part);
         CHECK(contains(run.err, part));
     }
-}
-
-/// A text trace of a few rows: k = 2, targets 10, 11, ...; each row is "id,id logit,logit nll".
-std::string small_trace(const std::vector<std::string>& rows, const std::string& metadata = {}) {
-    std::string text = metadata;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        std::istringstream fields(rows[i]);
-        std::string ids, logits, nll;
-        fields >> ids >> logits >> nll;
-        text +=
-            "0\t" + std::to_string(i) + "\t" + std::to_string(10 + i) + "\t" + nll + "\t" + ids + "\t" + logits + "\n";
-    }
-    return text;
 }
 
 /// Two rows each; the second differs at a gap of 0.5.

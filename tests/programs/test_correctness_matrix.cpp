@@ -23,6 +23,7 @@
 using nlohmann::json;
 using test::contains;
 using test::Finished;
+using test::small_trace;
 using test::TempFolder;
 namespace fs = std::filesystem;
 
@@ -59,19 +60,6 @@ void check_refused(const Finished& run, const std::vector<std::string>& parts) {
     }
 }
 
-/// A trace of one chunk; each row is "ids logits nll".
-std::string trace(const std::vector<std::string>& rows, const std::string& metadata = {}) {
-    std::string text = metadata;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        std::istringstream fields(rows[i]);
-        std::string ids, logits, nll;
-        fields >> ids >> logits >> nll;
-        text +=
-            "0\t" + std::to_string(i) + "\t" + std::to_string(10 + i) + "\t" + nll + "\t" + ids + "\t" + logits + "\n";
-    }
-    return text;
-}
-
 /// A trace of 64 positions in chunks of 16, and with another `noise` a candidate of the same tokens: best tokens move
 /// by a rank, or out of the list.
 std::string random_trace(std::uint32_t seed, std::uint32_t noise = 0) {
@@ -106,12 +94,12 @@ struct Zoo : TempFolder {
     Zoo() {
         const std::string decided = "10,5 9.000000,4.000000 0.100000", unsure = "7,11 3.500000,3.000000 1.000000";
         const std::string wrong = "5,10 9.000000,4.000000 0.100000", moved = "11,7 3.250000,3.125000 0.900000";
-        write("reference.tsv", trace({decided, unsure}));
-        write("pass.tsv", trace({decided, moved}));
-        write("fail.tsv", trace({wrong, moved}));
-        write("short.tsv", trace({decided}));
-        write("unsure.tsv", trace({unsure}));
-        write("moved.tsv", trace({moved}));
+        write("reference.tsv", small_trace({decided, unsure}));
+        write("pass.tsv", small_trace({decided, moved}));
+        write("fail.tsv", small_trace({wrong, moved}));
+        write("short.tsv", small_trace({decided}));
+        write("unsure.tsv", small_trace({unsure}));
+        write("moved.tsv", small_trace({moved}));
     }
     static std::string row(const std::string& kind) {
         return kind + "\t\t" + (kind == "inconclusive" ? "unsure.tsv\tmoved.tsv" : "reference.tsv\t") +
@@ -291,9 +279,9 @@ TEST_CASE("correctness_matrix: totals are sums over the pairs, the largest gap i
 TEST_CASE("correctness_matrix: the pooled bound is that of the pooled count") {
     const TempFolder folder;
     std::vector<std::string> rows(50, "1,2 9.000000,4.000000 1.000000");
-    folder.write("a", trace(rows));
+    folder.write("a", small_trace(rows));
     rows[0] = "2,1 9.000000,4.000000 1.000000";
-    folder.write("b", trace(rows));
+    folder.write("b", small_trace(rows));
     const auto manifest = folder.write("pairs.tsv", header + "x\t1\ta\tb\nx\t2\ta\ta\n");
     const json t = figures({manifest}, 1)["totals"];
     CHECK(t["decided"]["rate"] == 0.01);
@@ -323,13 +311,13 @@ TEST_CASE("correctness_matrix: Holm's p-values are those of R") {
     const std::vector<double> p{0.060089310237719, 1, 0.0104770887552763, 0.0364631154446815, 0.060089310237719, 1},
         holm{0.240357240950876, 1, 0.0628625325316579, 0.182315577223408, 0.240357240950876, 1};
     const auto row = [](double nll) { return "1,2 9.000000,4.000000 " + std::to_string(nll); };
-    folder.write("a", trace(std::vector(4, row(2))));
-    folder.write("one", trace({row(2)}));
+    folder.write("a", small_trace(std::vector(4, row(2))));
+    folder.write("one", small_trace({row(2)}));
     std::string text = header + "missing\t\ta\tnone\n";
     for (std::size_t i = 0; i < p.size(); ++i) {
         std::vector<std::string> rows;
         for (const double d : sixteenths[i]) { rows.push_back(row(2 + d / 16)); }
-        folder.write("b" + std::to_string(i), trace(rows));
+        folder.write("b" + std::to_string(i), small_trace(rows));
         text += "m" + std::to_string(i) + "\t\ta\tb" + std::to_string(i) + "\n";
     }
     // Pairs that have no p take no part: one that cannot be compared, and one of a single position.

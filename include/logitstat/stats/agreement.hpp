@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
 #include <vector>
 
 #include "logitstat/simd/columns.hpp"
@@ -11,17 +10,6 @@
 /// Top-1 agreement: do both arms put the same token first? With r the reference's best token and q the candidate's,
 /// a position agrees when r == q; ties keep the order that each trace recorded.
 namespace logitstat {
-
-namespace detail {
-/// Every statistic of a pair begins with this: same length, both with at least two candidates.
-template <trace_like R, trace_like C> void check_pair(const R& reference, const C& candidate) {
-    check_shape(reference, "reference");
-    check_shape(candidate, "candidate");
-    if (reference.view().size() != candidate.view().size()) {
-        throw std::invalid_argument("reference and candidate have different numbers of positions");
-    }
-}
-} // namespace detail
 
 /// Number of positions where the best tokens differ. Empty traces give 0. O(n), one pass over two id columns.
 /// Throws std::invalid_argument when the shapes do not fit each other.

@@ -39,11 +39,7 @@ std::vector<std::size_t> finite_positions(const R& reference, const C& candidate
         for (std::size_t j = 0; j < view.k; ++j) { all = all && simd::is_finite(view.logits(j)[i]); }
         return all;
     };
-    check_shape(reference, "reference");
-    check_shape(candidate, "candidate");
-    if (reference.view().size() != candidate.view().size()) {
-        throw std::invalid_argument("reference and candidate have different numbers of positions");
-    }
+    detail::check_pair(reference, candidate);
     std::vector<std::size_t> positions;
     for (std::size_t i = 0; i < reference.view().size(); ++i) {
         if (finite(reference.view(), i) && finite(candidate.view(), i)) { positions.push_back(i); }

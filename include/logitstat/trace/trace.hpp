@@ -105,6 +105,17 @@ template <trace_like T> void check_shape(const T& trace, const std::string& arm 
     expect(view.top_logits.size(), n * view.k, "top_logits");
 }
 
+namespace detail {
+/// Everything that walks a pair begins with this: same length, both with at least two candidates.
+template <trace_like R, trace_like C> void check_pair(const R& reference, const C& candidate) {
+    check_shape(reference, "reference");
+    check_shape(candidate, "candidate");
+    if (reference.view().size() != candidate.view().size()) {
+        throw std::invalid_argument("reference and candidate have different numbers of positions");
+    }
+}
+} // namespace detail
+
 /// Throws std::invalid_argument unless every position is below n. O(positions).
 template <trace_like T> void check_positions(const T& trace, std::span<const std::size_t> positions) {
     for (const std::size_t position : positions) {
