@@ -80,7 +80,7 @@ void for_each_placement(auto f) {
     for (std::size_t n = 0; n <= 300; ++n) {
         for (std::size_t shift = 0; shift < 16; ++shift) { f(n, shift); }
     }
-    for (const std::size_t n : Sizes{511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049, 3072, 5000}) {
+    for (const std::size_t n : Sizes{511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049, 3072, 4096, 5000}) {
         for (const std::size_t shift : Sizes{0, 1, 7, 8, 15}) { f(n, shift); }
     }
 }

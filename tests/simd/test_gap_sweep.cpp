@@ -141,68 +141,96 @@ TEST_CASE_TEMPLATE("the gap of zeros is +0.0, whatever their signs", Real, float
                 if (bits(g) != 0) { CHECK(bits(g) == 0); }
             }
             const Ints a(n, 1), b(n, 2);
-            for (const double t : {0.0, -0.0}) { // and so it is decided at 0
+            for (const double t : {0.0, -0.0, 0.5, 0.1}) { // and so it is decided at 0, and not above
                 Counts decided(1), mismatches(1);
                 CHECK(simd::gap_sweep(std::span<const std::int32_t>(a), std::span<const std::int32_t>(b),
                                       std::span<const Real>(best), std::span<const Real>(second),
                                       std::span<const double>(&t, 1), std::span(decided), std::span(mismatches)) == n);
-                CHECK(decided[0] == static_cast<std::int64_t>(n));
-                CHECK(mismatches[0] == static_cast<std::int64_t>(n));
+                CHECK(decided[0] == (t > 0 ? 0 : static_cast<std::int64_t>(n)));
+                CHECK(mismatches[0] == decided[0]);
             }
         }
     }
 }
 
-TEST_CASE_TEMPLATE("count_at_least: any number of levels, slots in any order, added to what is there", T, std::int32_t,
+TEST_CASE_TEMPLATE("count_at_least: any number of levels, slots in any order, added to what is there", T, std::int8_t,
                    double) {
     Random random(3);
-    for_each_placement([&](std::size_t n, std::size_t shift) {
-        const std::size_t levels = (n + shift) % 10;
-        std::vector<T> values(n), level(levels);
-        for (T& x : values) { x = static_cast<T>(random.below(20)) - T(3); }
-        for (T& x : level) { x = static_cast<T>(random.below(22)) - T(4); }
-        std::vector<std::size_t> slots(levels);
-        std::iota(slots.begin(), slots.end(), std::size_t{0});
-        for (std::size_t j = levels; j > 1; --j) { std::swap(slots[j - 1], slots[random.below(j)]); }
-        Counts counts(levels + 1, 1000);
-        simd::count_at_least<xsimd::default_arch, T>(Padded(values, shift, 1).span(), level, slots, counts);
-        for (std::size_t j = 0; j < levels; ++j) {
-            if (counts[slots[j]] != 1000 + at_least(values, level[j])) {
-                CAPTURE(n);
-                CAPTURE(shift);
-                CHECK(counts[slots[j]] == 1000 + at_least(values, level[j]));
-            }
+    constexpr std::size_t lanes = simd::batch<T, xsimd::default_arch>::size;
+    for (const std::size_t registers : Sizes{0, 1, 2, 3, 128, 255}) {
+        for (std::size_t levels = 0; levels <= 10; ++levels) {
+            std::vector<T> values(registers * lanes), level(levels);
+            for (T& x : values) { x = static_cast<T>(static_cast<int>(random.below(20)) - 3); }
+            for (T& x : level) { x = static_cast<T>(static_cast<int>(random.below(22)) - 4); }
+            std::vector<std::size_t> slots(levels);
+            std::iota(slots.begin(), slots.end(), std::size_t{0});
+            for (std::size_t j = levels; j > 1; --j) { std::swap(slots[j - 1], slots[random.below(j)]); }
+            Counts counts(levels + 1, 1000);
+            simd::count_at_least<xsimd::default_arch, T>(values, level, slots, counts);
+            for (std::size_t j = 0; j < levels; ++j) { CHECK(counts[slots[j]] == 1000 + at_least(values, level[j])); }
+            CHECK(counts.back() == 1000); // a slot that was not named
         }
-        if (counts.back() != 1000) { CHECK(counts.back() == 1000); } // a slot that was not named
-    });
+    }
 }
 
-TEST_CASE("count_at_least: integers at the ends of their range, and slots that repeat") {
-    constexpr std::int32_t low = std::numeric_limits<std::int32_t>::min(),
-                           high = std::numeric_limits<std::int32_t>::max();
-    Ints values;
-    for (int i = 0; i < 20; ++i) { values.insert(values.end(), {low, low + 1, -1, 0, 1, high - 1, high}); }
-    const Ints levels{low + 1, -1, 0, 1, high - 1, high};
-    const std::vector<std::size_t> slots{0, 1, 2, 3, 4, 5};
+TEST_CASE("count_at_least: bytes at the ends of their range, full counters, and slots that repeat") {
+    using Bytes = std::vector<std::int8_t>;
+    constexpr std::size_t most = 255 * simd::batch<std::int8_t, xsimd::default_arch>::size;
+    Bytes values;
+    for (const int x : {-128, -127, -1, 0, 1, 126, 127}) {
+        values.insert(values.end(), 20, static_cast<std::int8_t>(x));
+    }
+    values.resize(256, -128);
+    const Bytes levels{-127, -1, 0, 1, 126, 127};
     Counts counts(6);
-    simd::count_at_least<xsimd::default_arch, std::int32_t>(values, levels, slots, counts);
+    simd::count_at_least<xsimd::default_arch, std::int8_t>(values, levels, Sizes{0, 1, 2, 3, 4, 5}, counts);
     CHECK(counts == Counts{120, 100, 80, 60, 40, 20});
     Counts sum(1);
-    simd::count_at_least<xsimd::default_arch, std::int32_t>(values, levels, std::vector<std::size_t>(6, 0), sum);
+    simd::count_at_least<xsimd::default_arch, std::int8_t>(values, levels, std::vector<std::size_t>(6, 0), sum);
     CHECK(sum[0] == 420);
+    Counts full(2);
+    simd::count_at_least<xsimd::default_arch, std::int8_t>(Bytes(most, 127), Bytes{127, -127}, Sizes{0, 1}, full);
+    CHECK(full == Counts(2, most));
 }
 
-TEST_CASE("thresholds are told apart by the lower half of their bits") {
-    const std::vector<double> thresholds{0.5, 0.1, 0.0, 2.25, 0.3, 0x1.00001p0, 0x1.000001p0, 0x1p1023};
-    const simd::SplitThresholds split(thresholds);
-    CHECK(split.high_slots == std::vector<std::size_t>{0, 2, 3, 5, 7});
-    CHECK(split.full_slots == std::vector<std::size_t>{1, 4, 6});
-    CHECK(split.full == std::vector<double>{0.1, 0.3, 0x1.000001p0});
-    CHECK(split.high == Ints{0x3fe00000, 0, 0x40020000, 0x3ff00001, 0x7fe00000});
-    const std::vector<double> minus_zero{std::bit_cast<double>(std::uint64_t{1} << 63)};
-    CHECK(simd::SplitThresholds(minus_zero).high == Ints{0});
-    CHECK(simd::SplitThresholds({}).high.empty());
-    CHECK(simd::SplitThresholds({}).full.empty());
+TEST_CASE("keys order as doubles, and are exact for thresholds with four fraction bits") {
+    for (const double t : {0.0, 0.5, 2.25, 1.9375, 10.0, 0x1p1023}) { CHECK(simd::has_exact_key(t)); }
+    for (const double t : {0.1, 0.3, 1.03125, 0x1.000001p0}) { CHECK(!simd::has_exact_key(t)); }
+    CHECK(simd::gap_key(0.0) == 0);
+    CHECK(simd::gap_key(1.0) == 0x3ff0);
+    CHECK(simd::gap_key(1.0625) == simd::gap_key(1.0) + 1);
+    CHECK(simd::gap_key(std::nextafter(1.0625, 0.0)) == simd::gap_key(1.0));
+    CHECK(simd::gap_key(-1.0) < 0);
+}
+
+TEST_CASE("key thresholds: every key, with thresholds anywhere in a window") {
+    constexpr int infinite = 0x7ff0;
+    std::vector<std::vector<int>> cases{{infinite - 1}, {0, infinite - 60, infinite - 1}};
+    for (const int step : {51, 127, 128, 1000}) { // among them a window's last key, and the one after it
+        cases.emplace_back();
+        for (int key = 0; key < infinite; key += step) { cases.back().insert(cases.back().begin(), key); }
+    }
+    for (const std::vector<int>& levels : cases) {
+        std::vector<double> thresholds;
+        for (const int key : levels) {
+            thresholds.push_back(std::bit_cast<double>(static_cast<std::uint64_t>(key) << 48));
+        }
+        std::vector<std::size_t> slots(thresholds.size());
+        std::iota(slots.begin(), slots.end(), std::size_t{0});
+        const simd::KeyThresholds counter(thresholds, slots);
+        Counts counts(levels.size()), expected;
+        for (const int level : levels) { expected.push_back(infinite - level); }
+        for (int first = simd::no_key; first < infinite; first += static_cast<int>(simd::gap_block)) {
+            std::vector<std::int16_t> keys;
+            for (int key = first; key < infinite && keys.size() < simd::gap_block; ++key) {
+                keys.push_back(static_cast<std::int16_t>(key));
+            }
+            const std::size_t n = keys.size();
+            keys.resize(n + simd::padding, simd::no_key);
+            counter.count<xsimd::default_arch>(keys.data(), n, counts);
+        }
+        CHECK(counts == expected);
+    }
 }
 
 TEST_CASE("thresholds of every kind, against gaps at them and one step to either side") {
@@ -228,14 +256,19 @@ TEST_CASE("thresholds of every kind, against gaps at them and one step to either
     if (padded::denormals_are_zero()) {
         std::erase_if(gaps, [](double g) { return bits(g) != 0 && bits(g) >> 52 == 0; });
     }
-    const simd::SplitThresholds split(thresholds);
     for (std::size_t n = 0; n <= gaps.size(); ++n) {
         const std::vector<double> some(gaps.begin(), gaps.begin() + static_cast<std::ptrdiff_t>(n));
-        Counts counts(thresholds.size());
-        split.count<xsimd::default_arch>(Padded(some, n % 16, 0).span(), counts);
-        for (std::size_t j = 0; j < thresholds.size(); ++j) {
-            CAPTURE(thresholds[j]);
-            CHECK(counts[j] == at_least(some, thresholds[j]));
+        const Padded best(some, n % 16, 0), second(std::vector<double>(n), n % 7, 1);
+        const Padded ids(Ints(n, 5), n % 16, 2), others(Ints(n, 6), n % 11, 3);
+        for (const bool differ : {false, true}) {
+            Counts decided(thresholds.size()), mismatches(thresholds.size()), expected;
+            for (const double t : thresholds) { expected.push_back(at_least(some, t)); }
+            REQUIRE(simd::gap_sweep(ids.span(), differ ? others.span() : ids.span(), best.span(), second.span(),
+                                    std::span<const double>(thresholds), std::span(decided),
+                                    std::span(mismatches)) == n);
+            CAPTURE(n);
+            CHECK(decided == expected);
+            CHECK(mismatches == (differ ? expected : Counts(thresholds.size())));
         }
     }
 }
@@ -275,23 +308,44 @@ TEST_CASE_TEMPLATE("gap_sweep against plain loops", Real, float, double) {
     });
 }
 
+TEST_CASE("gap_sweep: sparse differences over many blocks") {
+    Random random(6);
+    for (const std::size_t per_mille : Sizes{1, 5, 20, 60}) {
+        const auto c = random_columns<double>(random, 9 * simd::gap_block + 77, per_mille);
+        const std::vector<double> thresholds{0.0, 0.5, 2.0, 0.1};
+        Counts decided(4), mismatches(4), expected(4);
+        REQUIRE(simd::gap_sweep(std::span<const std::int32_t>(c.ids_a), std::span<const std::int32_t>(c.ids_b),
+                                std::span<const double>(c.best), std::span<const double>(c.second),
+                                std::span<const double>(thresholds), std::span(decided),
+                                std::span(mismatches)) == c.best.size());
+        for (std::size_t i = 0; i < c.best.size(); ++i) {
+            for (std::size_t j = 0; j < 4; ++j) {
+                expected[j] += c.ids_a[i] != c.ids_b[i] && gap(c, i) >= thresholds[j] ? 1 : 0;
+            }
+        }
+        CHECK(mismatches == expected);
+    }
+}
+
 TEST_CASE_TEMPLATE("gap_sweep stops at the block of the first bad gap", Real, float, double) {
     Random random(5);
     constexpr std::size_t n = 3 * simd::gap_block + 10;
     auto c = random_columns<Real>(random, n, 100);
-    const std::vector<double> thresholds{0.5, 0.1};
-    for (const std::size_t at : Sizes{0, 1, 1022, 1023, 1024, 1025, 2047, 2048, 3071, 3072, 3081}) {
+    const std::vector<std::vector<double>> choices{{}, {0.5}, {0.1}, {0.5, 0.1}};
+    for (const std::size_t at : Sizes{0, 1, 1023, 2046, 2047, 2048, 2049, 4095, 4096, 6143, 6144, 6153}) {
         for (std::size_t kind = 0; kind < 7; ++kind) {
             CAPTURE(at);
             CAPTURE(kind);
             const Real kept = c.best[at];
             c.best[at] = kind < 6 ? from_bits<Real>(kind) : c.second[at] - Real(0.5);
-            Counts decided(2), mismatches(2);
-            const auto done =
-                simd::gap_sweep(std::span<const std::int32_t>(c.ids_a), std::span<const std::int32_t>(c.ids_b),
-                                std::span<const Real>(c.best), std::span<const Real>(c.second),
-                                std::span<const double>(thresholds), std::span(decided), std::span(mismatches));
-            CHECK(done == at / simd::gap_block * simd::gap_block);
+            for (const auto& thresholds : choices) {
+                Counts decided(2), mismatches(2);
+                const auto done =
+                    simd::gap_sweep(std::span<const std::int32_t>(c.ids_a), std::span<const std::int32_t>(c.ids_b),
+                                    std::span<const Real>(c.best), std::span<const Real>(c.second),
+                                    std::span<const double>(thresholds), std::span(decided), std::span(mismatches));
+                CHECK(done == at / simd::gap_block * simd::gap_block);
+            }
             c.best[at] = kept;
         }
     }

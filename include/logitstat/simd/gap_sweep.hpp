@@ -7,18 +7,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "logitstat/simd/batch.hpp"
 #include "logitstat/simd/columns.hpp"
+#include "logitstat/simd/count_at_least.hpp"
+#include "logitstat/simd/gap_keys.hpp"
 
-/// Margins against many thresholds at once. The columns are streamed once; a block of gaps stays in the first-level
-/// cache while every threshold reads it there, so that memory sees the same traffic for one threshold as for sixteen.
+/// Margins against many thresholds at once. The columns are streamed once, a block at a time; every threshold then
+/// finds the block's gaps, or their keys, in the first-level cache.
 namespace logitstat::simd {
-
-/// Positions worked on together: the gaps (8 KiB), their high words and the gaps at differences fit the first-level
-/// cache together, and the sum over lanes that ends each count is paid once in so many positions.
-inline constexpr std::size_t gap_block = 1024;
 
 /// |x| by its bits, also where -ffast-math lets a compiler take -0.0 for 0.0.
 inline double without_sign(double x) { return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) << 1 >> 1); }
@@ -56,77 +55,147 @@ bool fill_gaps(std::span<const Real> best, std::span<const Real> second, std::sp
     return true;
 }
 
-/// counts[slots[j]] += number of values >= levels[j]. At most 2^31 values. O(values x levels), on data in cache.
-template <class Arch = xsimd::default_arch, class T>
-void count_at_least(std::span<const T> values, std::span<const T> levels, std::span<const std::size_t> slots,
-                    std::span<std::int64_t> counts) {
-    using lanes = batch<T, Arch>;
-    constexpr std::size_t group = 4; // levels that share one load of the values
-    // Integers have a strict comparison in every instruction set, >= only in some: x >= t is x > t - 1.
-    constexpr bool strict = std::is_integral_v<T>;
-    const auto reaches = [](const lanes& value, const lanes& bound) {
-        if constexpr (strict) {
-            return value > bound;
-        } else {
-            return value >= bound;
-        }
-    };
-    for (std::size_t first = 0; first < levels.size(); first += group) {
-        const std::size_t used = std::min(group, levels.size() - first);
-        std::array<T, group> level;
-        for (std::size_t j = 0; j < group; ++j) { level[j] = levels[first + std::min(j, used - 1)]; }
-        const auto bound = [&](std::size_t j) { return lanes(static_cast<T>(level[j] - (strict ? 1 : 0))); };
-        const lanes t0 = bound(0), t1 = bound(1), t2 = bound(2), t3 = bound(3);
-        lanes n0(T(0)), n1(T(0)), n2(T(0)), n3(T(0));
-        std::size_t i = 0;
-        for (; i + lanes::size <= values.size(); i += lanes::size) {
-            const lanes value = lanes::load_unaligned(&values[i]);
-            count_lanes(n0, reaches(value, t0));
-            count_lanes(n1, reaches(value, t1));
-            count_lanes(n2, reaches(value, t2));
-            count_lanes(n3, reaches(value, t3));
-        }
-        std::array<T, group> count{sum_lanes(n0), sum_lanes(n1), sum_lanes(n2), sum_lanes(n3)};
-        for (; i < values.size(); ++i) {
-            for (std::size_t j = 0; j < group; ++j) { count[j] = static_cast<T>(count[j] + (values[i] >= level[j])); }
-        }
-        for (std::size_t j = 0; j < used; ++j) { counts[slots[first + j]] += static_cast<std::int64_t>(count[j]); }
+/// The columns of a sweep, or a block of them.
+template <std::floating_point Real> struct SweepColumns {
+    std::span<const std::int32_t> ids_a, ids_b;
+    std::span<const Real> best, second;
+
+    std::size_t size() const { return best.size(); }
+    SweepColumns block(std::size_t first, std::size_t n) const {
+        return {ids_a.subspan(first, n), ids_b.subspan(first, n), best.subspan(first, n), second.subspan(first, n)};
     }
-}
+    double gap(std::size_t i) const { return static_cast<double>(best[i]) - static_cast<double>(second[i]); }
+};
 
-/// The upper half of a double's bits. For non-negative x and t, x >= t exactly when bits(x) >= bits(t), and when the
-/// lower half of t is zero that is high_word(x) >= high_word(t): half the width, twice the lanes, no rounding.
-inline std::int32_t high_word(double x) { return static_cast<std::int32_t>(std::bit_cast<std::uint64_t>(x) >> 32); }
+/// The sweep at thresholds that have exact keys.
+template <class Arch> class KeySweep {
+    using shorts = batch<std::int16_t, Arch>;
+    using ints = batch<std::int32_t, Arch>;
+    using words = batch<std::uint64_t, Arch>;
+    static constexpr std::size_t lanes = words::size, step = 4 * lanes;
 
-/// Thresholds sorted by how they can be compared: those with at most 20 fraction bits (0.5, 1, 2.25: nearly all that
-/// are used) by their high words, the others (0.1) in double. Precondition: finite and >= 0.
-struct SplitThresholds {
-    std::vector<std::int32_t> high;
-    std::vector<double> full;
-    std::vector<std::size_t> high_slots, full_slots;
+  public:
+    explicit KeySweep(KeyThresholds thresholds) : thresholds_(std::move(thresholds)) {}
 
-    explicit SplitThresholds(std::span<const double> thresholds) {
-        for (std::size_t j = 0; j < thresholds.size(); ++j) {
-            const double t = without_sign(thresholds[j]); // -0.0 becomes 0.0
-            if (static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(t)) == 0) {
-                high.push_back(high_word(t));
-                high_slots.push_back(j);
-            } else {
-                full.push_back(t);
-                full_slots.push_back(j);
+    /// Counts a block of at most gap_block positions. Returns false when a gap is negative or not finite.
+    template <class Real>
+    bool add(const SweepColumns<Real>& c, std::span<std::int64_t> decided, std::span<std::int64_t> mismatches) {
+        const std::size_t used_before = used_;
+        // Four registers of gaps make one of keys, each giving 16 bits of a 64-bit lane; a count does not mind the
+        // order.
+        const words top(0xffff'0000'0000'0000u);
+        const auto gap = [&](std::size_t i) {
+            return xsimd::bitwise_cast<words>(load_doubles<Arch>(&c.best[i]) - load_doubles<Arch>(&c.second[i])) & top;
+        };
+        const auto keys = [](const words& g0, const words& g1, const words& g2, const words& g3) {
+            return xsimd::bitwise_cast<shorts>((g0 >> 48) | (g1 >> 32) | (g2 >> 16) | g3);
+        };
+        const auto where_different = [&](std::size_t i, const words& g) { // elsewhere all ones, which is no_key
+            return xsimd::bitwise_cast<words>(xsimd::select(id_lanes(&c.ids_a[i]) == id_lanes(&c.ids_b[i]),
+                                                            xsimd::bitwise_cast<ints>(top),
+                                                            xsimd::bitwise_cast<ints>(g)));
+        };
+        shorts bad(std::int16_t{0});
+        std::size_t i = 0;
+        for (; i + step <= c.size(); i += step) {
+            const words g0 = gap(i), g1 = gap(i + lanes), g2 = gap(i + 2 * lanes), g3 = gap(i + 3 * lanes);
+            const shorts all = keys(g0, g1, g2, g3);
+            all.store_unaligned(&block_[i]);
+            // The sign bit collects both failures: a negative gap has it, and an exponent of all ones carries into it.
+            bad |= all | (all + shorts(std::int16_t{0x10}));
+            if (any_different(&c.ids_a[i], &c.ids_b[i])) {
+                const shorts wrong = keys(where_different(i, g0), where_different(i + lanes, g1),
+                                          where_different(i + 2 * lanes, g2), where_different(i + 3 * lanes, g3));
+                wrong.store_unaligned(&different_[used_]);
+                used_ += step;
             }
         }
+        if (xsimd::any(bad < shorts(std::int16_t{0}))) { // or a gap of -0.0, which is none the less a gap of 0
+            used_ = used_before;
+            i = 0;
+        }
+        for (; i < c.size(); ++i) {
+            if (!is_finite(c.gap(i)) || c.gap(i) < 0) { return false; }
+            block_[i] = gap_key(without_sign(c.gap(i)));
+            if (c.ids_a[i] != c.ids_b[i]) { different_[used_++] = block_[i]; }
+        }
+        std::fill_n(&block_[i], padding, no_key);
+        thresholds_.count<Arch>(block_.data(), i, decided);
+        if (used_ >= gap_block) { finish(mismatches); }
+        return true;
     }
 
-    /// counts[j] += number of gaps >= thresholds[j]. Precondition: at most gap_block gaps, each >= +0.0.
-    template <class Arch> void count(std::span<const double> gaps, std::span<std::int64_t> counts) const {
-        if (!high.empty()) {
-            std::array<std::int32_t, gap_block> words;
-            for (std::size_t i = 0; i < gaps.size(); ++i) { words[i] = high_word(gaps[i]); }
-            count_at_least<Arch, std::int32_t>(std::span(words).first(gaps.size()), high, high_slots, counts);
+    /// Counts the differences that are still waiting: few a block, they are counted when there is a block's worth.
+    void finish(std::span<std::int64_t> mismatches) {
+        std::fill_n(&different_[used_], padding, no_key);
+        for (std::size_t i = 0; i < used_; i += gap_block) {
+            thresholds_.count<Arch>(&different_[i], std::min(gap_block, used_ - i), mismatches);
         }
-        count_at_least<Arch, double>(gaps, full, full_slots, counts);
+        used_ = 0;
     }
+
+  private:
+    static bool any_different(const std::int32_t* a, const std::int32_t* b) {
+        const auto different = [&](std::size_t i) { return ints::load_unaligned(a + i) ^ ints::load_unaligned(b + i); };
+        static_assert(step == 2 * ints::size);
+        return xsimd::any((different(0) | different(ints::size)) != ints(0));
+    }
+    /// Ids in the upper half of 64-bit lanes, so that a comparison of 32-bit lanes, which every instruction set has,
+    /// says there whether they differ.
+    static ints id_lanes(const std::int32_t* ids) {
+        return xsimd::bitwise_cast<ints>(load_widened<std::int64_t, Arch>(ids) << 32);
+    }
+
+    KeyThresholds thresholds_;
+    std::array<std::int16_t, gap_block + padding> block_;
+    std::array<std::int16_t, 2 * gap_block + padding> different_; ///< keys where ids differ, with no_key among them
+    std::size_t used_ = 0;
+};
+
+/// The sweep at the other thresholds (0.1), in double.
+template <class Arch> class DoubleSweep {
+    using ints = batch<std::int32_t, Arch>;
+    static constexpr double none = -1; ///< below every threshold
+
+  public:
+    DoubleSweep(std::vector<double> thresholds, std::vector<std::size_t> slots)
+        : thresholds_(std::move(thresholds)), slots_(std::move(slots)) {}
+
+    /// As KeySweep::add.
+    template <class Real>
+    bool add(const SweepColumns<Real>& c, std::span<std::int64_t> decided, std::span<std::int64_t> mismatches) {
+        if (!fill_gaps<Arch>(c.best, c.second, std::span<double>(block_).first(c.size()))) { return false; }
+        std::size_t different = 0;
+        const auto collect = [&](std::size_t from, std::size_t to) {
+            for (std::size_t i = from; i < to; ++i) { // no branch: always stored, and kept when the index moves on
+                different_[different] = block_[i];
+                different += c.ids_a[i] != c.ids_b[i];
+            }
+        };
+        std::size_t i = 0;
+        for (; i + ints::size <= c.size(); i += ints::size) {
+            if (xsimd::any(ints::load_unaligned(&c.ids_a[i]) != ints::load_unaligned(&c.ids_b[i]))) {
+                collect(i, i + ints::size);
+            }
+        }
+        collect(i, c.size());
+        count(block_, c.size(), decided);
+        count(different_, different, mismatches);
+        return true;
+    }
+
+  private:
+    using Block = std::array<double, gap_block + padding>;
+    void count(Block& values, std::size_t n, std::span<std::int64_t> counts) const {
+        constexpr std::size_t lanes = batch<double, Arch>::size;
+        std::fill_n(&values[n], padding, none);
+        count_at_least<Arch, double>(std::span<const double>(values).first((n + lanes - 1) / lanes * lanes),
+                                     thresholds_, slots_, counts);
+    }
+
+    std::vector<double> thresholds_;
+    std::vector<std::size_t> slots_;
+    Block block_, different_;
 };
 
 /// One streaming pass over two id columns and two logit columns: decided[j] += positions whose gap is at least
@@ -137,39 +206,24 @@ template <class Arch = xsimd::default_arch, std::floating_point Real>
 std::size_t gap_sweep(std::span<const std::int32_t> ids_a, std::span<const std::int32_t> ids_b,
                       std::span<const Real> best, std::span<const Real> second, std::span<const double> thresholds,
                       std::span<std::int64_t> decided, std::span<std::int64_t> mismatches) {
-    using ints = batch<std::int32_t, Arch>;
-    const SplitThresholds levels(thresholds);
-    std::array<double, gap_block> gaps;
-    std::array<double, 2 * gap_block> at_difference; // differences are few: counted when a block's worth has come
-    std::size_t different = 0;
-    const auto count_differences = [&] {
-        for (std::size_t i = 0; i < different; i += gap_block) {
-            const std::size_t n = std::min(gap_block, different - i);
-            levels.count<Arch>(std::span(at_difference).subspan(i, n), mismatches);
-        }
-        different = 0;
-    };
-    for (std::size_t i = 0; i < best.size(); i += gap_block) {
-        const std::size_t n = std::min(gap_block, best.size() - i);
-        const std::span<double> block = std::span(gaps).first(n);
-        if (!fill_gaps<Arch>(best.subspan(i, n), second.subspan(i, n), block)) { return i; }
-        const auto collect = [&](std::size_t from, std::size_t to) {
-            for (std::size_t j = from; j < to; ++j) { // no branch: always stored, and kept when the index moves on
-                at_difference[different] = gaps[j];
-                different += ids_a[i + j] != ids_b[i + j];
-            }
-        };
-        std::size_t j = 0;
-        for (; j + ints::size <= n; j += ints::size) {
-            if (xsimd::any(ints::load_unaligned(&ids_a[i + j]) != ints::load_unaligned(&ids_b[i + j]))) {
-                collect(j, j + ints::size);
-            }
-        }
-        collect(j, n);
-        levels.count<Arch>(block, decided);
-        if (different >= gap_block) { count_differences(); }
+    std::vector<double> with_key, without_key;
+    std::vector<std::size_t> key_slots, other_slots;
+    for (std::size_t j = 0; j < thresholds.size(); ++j) {
+        const double t = without_sign(thresholds[j]);
+        (has_exact_key(t) ? with_key : without_key).push_back(t);
+        (has_exact_key(t) ? key_slots : other_slots).push_back(j);
     }
-    count_differences();
+    KeySweep<Arch> keys(KeyThresholds(with_key, key_slots));
+    DoubleSweep<Arch> doubles(without_key, other_slots);
+    const SweepColumns<Real> columns{ids_a, ids_b, best, second};
+    for (std::size_t i = 0; i < best.size(); i += gap_block) {
+        const auto block = columns.block(i, std::min(gap_block, best.size() - i));
+        // Without a threshold the input is still checked.
+        const bool use_keys = !with_key.empty() || without_key.empty();
+        if (use_keys && !keys.add(block, decided, mismatches)) { return i; }
+        if (!without_key.empty() && !doubles.add(block, decided, mismatches)) { return i; }
+    }
+    keys.finish(mismatches);
     return best.size();
 }
 
