@@ -161,23 +161,45 @@ template <class Real> struct Columns {
     std::int64_t bytes() const { return static_cast<std::int64_t>(r.size() * (8 + 2 * sizeof(Real))); }
 };
 
-template <class Real> const Trace<Real>& stored(const Trace<double>& trace) {
-    if constexpr (sizeof(Real) == 8) {
-        return trace;
-    } else {
-        static const Trace<float> first = narrowed(reference()), second = narrowed(candidate());
-        return &trace == &reference() ? first : second;
+/// The two best planes of a trace, `copies` times over: what a sweep reads, of a size that no cache holds.
+template <class Real> Trace<Real> repeated(const Trace<Real>& trace, std::size_t copies) {
+    auto large = Trace<Real>::with_shape(copies * positions, 2);
+    const auto fill = [&](auto from, auto& column, std::size_t plane) {
+        for (std::size_t i = 0; i < copies; ++i) {
+            std::copy(from.begin(), from.end(),
+                      column.begin() + static_cast<std::ptrdiff_t>((plane * copies + i) * positions));
+        }
+    };
+    for (std::size_t plane = 0; plane < 2; ++plane) {
+        fill(trace.view().ids(plane), large.top_ids, plane);
+        fill(trace.view().logits(plane), large.top_logits, plane);
     }
-}
-template <class Real> Columns<Real> columns() {
-    const auto ref = stored<Real>(reference()).view(), cand = stored<Real>(candidate()).view();
-    return {ref.ids(0), cand.ids(0), ref.logits(0), ref.logits(1)};
+    return large;
 }
 
-void report_columns(benchmark::State& state, std::int64_t bytes) {
+/// Reference and candidate with columns of a type, each `Copies` millions of positions long.
+template <class Real, std::size_t Copies> struct Pair {
+    Trace<Real> reference, candidate;
+    static const Pair& get() {
+        static const Pair pair = [] {
+            if constexpr (sizeof(Real) == 8) {
+                return Pair{repeated(::reference(), Copies), repeated(::candidate(), Copies)};
+            } else {
+                return Pair{repeated(narrowed(::reference()), Copies), repeated(narrowed(::candidate()), Copies)};
+            }
+        }();
+        return pair;
+    }
+    Columns<Real> columns() const {
+        const auto ref = reference.view(), cand = candidate.view();
+        return {ref.ids(0), cand.ids(0), ref.logits(0), ref.logits(1)};
+    }
+};
+
+void report_columns(benchmark::State& state, std::size_t items, std::int64_t bytes) {
     const auto iterations = static_cast<std::int64_t>(state.iterations());
     state.SetBytesProcessed(iterations * bytes);
-    state.SetItemsProcessed(iterations * static_cast<std::int64_t>(positions));
+    state.SetItemsProcessed(iterations * static_cast<std::int64_t>(items));
 }
 
 std::int64_t agreement_plain_loop(std::span<const std::int32_t> r, std::span<const std::int32_t> q) {
@@ -188,20 +210,25 @@ std::int64_t agreement_plain_loop(std::span<const std::int32_t> r, std::span<con
     return differ;
 }
 
+Columns<double> agreement_columns() {
+    const auto ref = reference().view(), cand = candidate().view();
+    return {ref.ids(0), cand.ids(0), ref.logits(0), ref.logits(1)};
+}
+
 void agreement_logitstat(benchmark::State& state) {
     std::int64_t differ = 0;
     for (auto _ : state) {
         benchmark::DoNotOptimize(differ = logitstat::count_disagreements(reference(), candidate()));
     }
-    const auto c = columns<double>();
+    const auto c = agreement_columns();
     state.counters["error"] = static_cast<double>(differ - agreement_plain_loop(c.r, c.q));
-    report_columns(state, 8 * static_cast<std::int64_t>(positions));
+    report_columns(state, positions, 8 * static_cast<std::int64_t>(positions));
 }
 void agreement_plain(benchmark::State& state) {
-    const auto c = columns<double>();
+    const auto c = agreement_columns();
     for (auto _ : state) { benchmark::DoNotOptimize(agreement_plain_loop(c.r, c.q)); }
     state.counters["error"] = 0;
-    report_columns(state, 8 * static_cast<std::int64_t>(positions));
+    report_columns(state, positions, 8 * static_cast<std::int64_t>(positions));
 }
 
 /// What reading the columns costs and nothing else, with the widest loads and enough of them in flight.
@@ -217,12 +244,12 @@ template <class T> void touch(std::span<const T> column) {
     benchmark::DoNotOptimize(logitstat::simd::sum_lanes(a + b + c + d));
 }
 void agreement_bytes(benchmark::State& state) {
-    const auto c = columns<double>();
+    const auto c = agreement_columns();
     for (auto _ : state) {
         touch(c.r);
         touch(c.q);
     }
-    report_columns(state, 8 * static_cast<std::int64_t>(positions));
+    report_columns(state, positions, 8 * static_cast<std::int64_t>(positions));
 }
 
 using Counts = std::array<std::int64_t, thresholds.size()>;
@@ -239,51 +266,52 @@ template <class Real> void sweep_plain_loop(const Columns<Real>& c, std::size_t 
     }
 }
 
-template <class Real, std::size_t Used> void sweep_logitstat(benchmark::State& state) {
-    const auto& ref = stored<Real>(reference());
-    const auto& cand = stored<Real>(candidate());
+template <class Real, std::size_t Copies, std::size_t Used> void sweep_logitstat(benchmark::State& state) {
+    const auto& pair = Pair<Real, Copies>::get();
     std::vector<logitstat::DecidedCount> counts;
     for (auto _ : state) {
-        counts = logitstat::threshold_sweep(ref, cand, std::span(thresholds).template first<Used>());
+        counts =
+            logitstat::threshold_sweep(pair.reference, pair.candidate, std::span(thresholds).template first<Used>());
         benchmark::DoNotOptimize(counts.data());
     }
     Counts decided{}, wrong{};
-    sweep_plain_loop(columns<Real>(), Used, decided, wrong);
+    sweep_plain_loop(pair.columns(), Used, decided, wrong);
     double error = 0;
     for (std::size_t j = 0; j < Used; ++j) {
         error +=
             static_cast<double>(std::abs(counts[j].positions - decided[j]) + std::abs(counts[j].mismatches - wrong[j]));
     }
     state.counters["error"] = error;
-    report_columns(state, columns<Real>().bytes());
+    report_columns(state, Copies * positions, pair.columns().bytes());
 }
-template <class Real, std::size_t Used> void sweep_plain(benchmark::State& state) {
+template <class Real, std::size_t Copies> void sweep_plain(benchmark::State& state) {
+    const auto c = Pair<Real, Copies>::get().columns();
     for (auto _ : state) {
         Counts decided{}, wrong{};
-        sweep_plain_loop(columns<Real>(), Used, decided, wrong);
+        sweep_plain_loop(c, thresholds.size(), decided, wrong);
         benchmark::DoNotOptimize(decided);
         benchmark::DoNotOptimize(wrong);
     }
     state.counters["error"] = 0;
-    report_columns(state, columns<Real>().bytes());
+    report_columns(state, Copies * positions, c.bytes());
 }
-template <class Real> void sweep_bytes(benchmark::State& state) {
-    const auto c = columns<Real>();
+template <class Real, std::size_t Copies> void sweep_bytes(benchmark::State& state) {
+    const auto c = Pair<Real, Copies>::get().columns();
     for (auto _ : state) {
         touch(c.r);
         touch(c.q);
         touch(c.best);
         touch(c.second);
     }
-    report_columns(state, c.bytes());
+    report_columns(state, Copies * positions, c.bytes());
 }
 
-template <class Real> void register_sweeps(const std::string& type) {
-    const std::string group = "sweep over " + type + " columns";
-    benchmark::RegisterBenchmark((group + "/logitstat, 16 thresholds").c_str(), sweep_logitstat<Real, 16>);
-    benchmark::RegisterBenchmark((group + "/logitstat, 1 threshold").c_str(), sweep_logitstat<Real, 1>);
-    benchmark::RegisterBenchmark((group + "/plain loops, 16 thresholds").c_str(), sweep_plain<Real, 16>);
-    benchmark::RegisterBenchmark((group + "/reading the bytes").c_str(), sweep_bytes<Real>);
+template <class Real, std::size_t Copies> void register_sweeps(const std::string& columns) {
+    const std::string group = "sweep over " + columns;
+    benchmark::RegisterBenchmark((group + "/logitstat, 16 thresholds").c_str(), sweep_logitstat<Real, Copies, 16>);
+    benchmark::RegisterBenchmark((group + "/logitstat, 1 threshold").c_str(), sweep_logitstat<Real, Copies, 1>);
+    benchmark::RegisterBenchmark((group + "/plain loops, 16 thresholds").c_str(), sweep_plain<Real, Copies>);
+    benchmark::RegisterBenchmark((group + "/reading the bytes").c_str(), sweep_bytes<Real, Copies>);
 }
 
 } // namespace
@@ -295,7 +323,9 @@ int main(int argc, char** argv) {
     benchmark::RegisterBenchmark("agreement/logitstat", agreement_logitstat);
     benchmark::RegisterBenchmark("agreement/plain loops", agreement_plain);
     benchmark::RegisterBenchmark("agreement/reading the bytes", agreement_bytes);
-    register_sweeps<double>("double");
-    register_sweeps<float>("float");
+    register_sweeps<double, 1>("double columns, 1 million positions");
+    register_sweeps<float, 1>("float columns, 1 million positions");
+    register_sweeps<double, 16>("double columns, 16 million positions");
+    register_sweeps<float, 16>("float columns, 16 million positions");
     return bench::run(argc, argv);
 }
