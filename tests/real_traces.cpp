@@ -200,8 +200,8 @@ void check_row(const Row& row, const fs::path& traces) {
     // That model's loader writes five lines ahead of the data; none of the others writes any.
     const std::size_t chatter = row.at("model").starts_with("nemotron") ? 5 : 0;
     for (const auto* trace : {&reference, &candidate}) {
-        check(trace->source.skipped_lines == chatter, row, "skipped lines of " + trace->source.path,
-              std::to_string(chatter), std::to_string(trace->source.skipped_lines));
+        check(trace->source.skipped_lines() == chatter, row, "skipped lines of " + trace->source.path,
+              std::to_string(chatter), std::to_string(trace->source.skipped_lines()));
     }
     check(c.warnings.empty(), row, "warnings", "none", c.warnings.empty() ? "none" : c.warnings.front());
     const Comparison self = logitstat::compare(reference, reference);

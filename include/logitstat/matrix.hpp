@@ -151,6 +151,7 @@ inline Matrix make_matrix(std::vector<MatrixPair> pairs, confidence_level confid
 inline Matrix compare_pairs(const std::vector<PairSpec>& specs, const CompareOptions& options = {},
                             std::size_t threads = 0,
                             const std::function<void(std::size_t, std::size_t)>& progress = {}) {
+    const ReadOptions read{.keep_non_finite = options.non_finite == non_finite_policy::skip};
     std::vector<MatrixPair> pairs(specs.size());
     std::atomic<std::size_t> next = 0;
     std::mutex reporting;
@@ -159,8 +160,8 @@ inline Matrix compare_pairs(const std::vector<PairSpec>& specs, const CompareOpt
         for (std::size_t i; (i = next.fetch_add(1)) < specs.size();) {
             pairs[i].spec = specs[i];
             try {
-                const auto reference = read_trace(specs[i].reference);
-                pairs[i].comparison = compare(reference, read_trace(specs[i].candidate), options);
+                const auto reference = read_trace(specs[i].reference, read);
+                pairs[i].comparison = compare(reference, read_trace(specs[i].candidate, read), options);
             } catch (const std::exception& error) { pairs[i].error = error.what(); }
             const std::lock_guard lock(reporting);
             ++done;
