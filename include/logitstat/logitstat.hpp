@@ -1,7 +1,7 @@
 #pragma once
 
-/// Everything. It needs nlohmann-json, for the headers of binary traces and for the JSON reports. What a program without
-/// it may include: `trace/`, `simd/`, `stats/`, `compare.hpp`, `noise_floor.hpp`, `report/text.hpp`,
+/// Everything. It needs nlohmann-json, for the headers of binary traces and for the JSON reports. What a program
+/// without it may include: `trace/`, `simd/`, `stats/`, `compare.hpp`, `noise_floor.hpp`, `report/text.hpp`,
 /// `report/markdown.hpp`, and of `io/` the text trace (`text_trace_reader.hpp`, `text_trace_writer.hpp`) and
 /// `manifest.hpp`.
 

@@ -62,7 +62,7 @@ constexpr int exit_code(MatrixVerdict verdict) {
 struct MatrixTotals {
     std::int64_t pairs = 0, errors = 0;
     std::map<Verdict, std::int64_t> verdicts; ///< pairs by verdict
-    std::int64_t positions = 0, disagreements = 0;
+    std::int64_t positions = 0, skipped_non_finite = 0, disagreements = 0;
     DecidedCount decided;
     std::vector<DecidedCount> sweep;
     std::vector<RankCount> ranks; ///< ascending, beyond top-k last
@@ -88,6 +88,7 @@ inline void add(DecidedCount& total, const DecidedCount& count) {
 inline void add(MatrixTotals& totals, const Comparison& c) {
     ++totals.verdicts[c.verdict];
     totals.positions += c.positions;
+    totals.skipped_non_finite += c.skipped_non_finite;
     totals.disagreements += c.disagreements;
     totals.hard_ties += c.hard_ties;
     totals.candidate_ties += c.candidate_ties;

@@ -61,9 +61,7 @@ template <std::floating_point Real> class MappedTrace : public TraceView<Real> {
         }
     }
 
-    /// The type in which the file stores the NLLs; the logits may have another.
-    tensor_type stored_type() const { return file_.find("nll")->type; }
-    const SafetensorsFile& file() const noexcept { return file_; }
+    const SafetensorsFile& file() const noexcept { return file_; } ///< how it is stored, and tensors of other names
 
   private:
     [[noreturn]] void fail(const std::string& tensor, const std::string& reason) const {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -26,10 +25,10 @@ class LoadedTrace : public TraceView<double> {
     explicit LoadedTrace(MappedTrace<double> binary)
         : TraceView<double>(binary.view()), source(std::move(binary.source)), memory_(std::move(binary)) {}
 
-    /// The type in which a binary trace stores its NLLs; nothing for a text trace.
-    std::optional<tensor_type> stored_type() const {
+    /// The file behind a binary trace: how it stores its tensors, and those that are no columns. nullptr for text.
+    const SafetensorsFile* binary_file() const noexcept {
         const auto* binary = std::get_if<MappedTrace<double>>(&memory_);
-        return binary == nullptr ? std::nullopt : std::optional(binary->stored_type());
+        return binary == nullptr ? nullptr : &binary->file();
     }
 
   private:

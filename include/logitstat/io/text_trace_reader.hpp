@@ -134,9 +134,11 @@ template <std::floating_point Real> class TextTraceParser {
             }
         }
         const std::string skipped = std::to_string(trace_.source.skipped_lines());
-        fail_whole("no data rows" + (first_chatter_.empty() ? std::string()
-                                                            : " (lines skipped: " + skipped + ", the first " +
-                                                                  excerpt(first_chatter_) + ")"));
+        fail_whole("no data rows" +
+                   (first_chatter_.empty()
+                        ? std::string()
+                        : " (lines skipped: " + skipped + ", the first " + excerpt(first_chatter_) + ")") +
+                   ": neither a text trace (tab-separated lines) nor a binary trace (safetensors)");
     }
 
     void add_metadata(std::string_view text) {
