@@ -159,9 +159,7 @@ std::string broken(const SafetensorsFile& file) {
         if (tensor.type == tensor_type::BOOL) { bits = 8; }
         for (const auto extent : tensor.shape) { bits *= static_cast<long double>(extent); }
         if (bits != 8.0L * static_cast<long double>(tensor.bytes.size())) { return "bytes and shape"; }
-        unsigned sum = 0;
-        for (const std::byte byte : tensor.bytes) { sum += static_cast<unsigned>(byte); } // touches them all
-        covered += tensor.bytes.size() + (sum == 0xffff'ffffu);
+        for (const std::byte byte : tensor.bytes) { covered += byte >= std::byte(0) ? 1 : 0; } // touches them all
         next = tensor.bytes.data() + tensor.bytes.size();
         if (file.find(tensor.name) != &tensor) { return "not found by its name"; }
     }
