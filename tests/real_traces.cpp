@@ -10,11 +10,14 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <random>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "logitstat/logitstat.hpp"
@@ -121,6 +124,33 @@ void check_known(const Row& row, const Comparison& c) {
         check(exit_code(c.verdict) == 3, row, "exit status", "3", std::to_string(exit_code(c.verdict)));
         says("INCONCLUSIVE: the reference had decided no position (gap >= 2): there is nothing to judge by");
     }
+}
+
+std::string bytes_of(const fs::path& path) {
+    std::ifstream stream(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// Every trace of the folder: to the binary format and back, byte by byte.
+void check_round_trips(const fs::path& traces) {
+    const fs::path folder = fs::temp_directory_path() / ("logitstat-real-" + std::to_string(std::random_device{}()));
+    fs::create_directory(folder);
+    int files = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(traces)) {
+        if (entry.path().extension() != ".tsv") { continue; }
+        ++files;
+        const Row row{{"model", entry.path().filename().string()}, {"width", ""}};
+        std::string outcome = "the same";
+        try {
+            logitstat::write_binary_trace(folder / "t.safetensors", logitstat::read_trace(entry.path()));
+            logitstat::write_text_trace(folder / "t.tsv", logitstat::read_trace(folder / "t.safetensors"));
+            if (bytes_of(folder / "t.tsv") != bytes_of(entry.path())) { outcome = "other bytes"; }
+        } catch (const std::exception& error) { outcome = error.what(); }
+        check(outcome == "the same", row, "text to binary to text", "the same", outcome);
+    }
+    check(files >= 10, {{"model", "all traces"}, {"width", ""}}, "files", "at least 10", std::to_string(files));
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
 }
 
 /// All pairs at once: the sums over the table.
@@ -241,6 +271,7 @@ int run(const fs::path& traces) {
         rows.push_back(row);
     }
     try {
+        check_round_trips(traces);
         check_matrix(rows, traces);
     } catch (const std::exception& error) {
         check(false, {{"model", "all pairs"}, {"width", ""}}, "exception", "none", error.what());
