@@ -5,6 +5,7 @@
 /// `report/markdown.hpp`, and of `io/` the text trace (`text_trace_reader.hpp`, `text_trace_writer.hpp`) and
 /// `manifest.hpp`.
 
+#include "logitstat/capture.hpp"
 #include "logitstat/compare.hpp"
 #include "logitstat/error.hpp"
 #include "logitstat/io/binary_trace_reader.hpp"

@@ -17,9 +17,10 @@ namespace logitstat {
 /// O(n k). Throws std::invalid_argument before the first byte when a reader would refuse the result; io_error when the
 /// file cannot be written.
 template <trace_like T>
-void write_binary_trace(const std::filesystem::path& path, const T& trace, const TraceSource& source) {
+void write_binary_trace(const std::filesystem::path& path, const T& trace, const TraceSource& source,
+                        WriteOptions options = {}) {
     using Real = typename T::real_type;
-    detail::require_writable(trace);
+    detail::require_writable(trace, options);
     const auto view = trace.view();
     const std::uint64_t n = view.size(), k = view.k;
     const std::vector<Tensor> tensors{

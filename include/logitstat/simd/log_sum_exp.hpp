@@ -30,7 +30,7 @@ namespace detail {
 
 template <class Real> struct BlockSum {
     Real max;
-    double sum;            ///< of exp(x - reference); worthless when max > reference
+    double sum; ///< of exp(x - reference); worthless when max > reference
     bool has_non_finite;
 };
 
@@ -43,7 +43,8 @@ template <class Arch, logit_type T> BlockSum<wide_t<T>> sum_block(const T* x, st
     const reals shift(reference);
     reals highest(std::numeric_limits<Real>::lowest()), total(Real(0));
     batch<carry_word<T>, Arch> carry(carry_word<T>(0));
-    // Chains of eight additions, then chains of groups: one long chain of equal terms would round the same way each time.
+    // Chains of eight additions, then chains of groups: one long chain of equal terms would round the same way each
+    // time.
     for (std::size_t i = 0; i < n;) {
         reals even(Real(0)), odd(Real(0));
         for (const std::size_t end = std::min(n, i + group); i < end; i += step) {
@@ -69,8 +70,9 @@ template <class Arch, logit_type T> BlockSum<wide_t<T>> sum_block(const T* x, st
 /// One streaming pass over a row, block by block. After each block that holds neither NaN nor +infinity,
 /// on_block(block, first index, maximum of the block as wide_t<T>) may look at it while it is in the cache. O(V).
 ///
-/// -infinity is a logit like any other (probability 0); a row without a finite logit has max = lowest() and a sum without
-/// meaning, as has an empty row. Relative error of the sum: about 2e-7 for float and narrower types, 1e-15 for double.
+/// -infinity is a logit like any other (probability 0); a row without a finite logit has max = lowest() and a sum
+/// without meaning, as has an empty row. Relative error of the sum: about 2e-7 for float and narrower types, 1e-15 for
+/// double.
 template <class Arch = xsimd::default_arch, logit_type T, class OnBlock>
 RowSum sweep_row(std::span<const T> row, OnBlock on_block) {
     using Real = wide_t<T>;

@@ -16,8 +16,8 @@ namespace logitstat::simd {
 
 /// float, double, IEEE half precision (Eigen::half) or bfloat16 (Eigen::bfloat16).
 template <class T>
-concept logit_type =
-    std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, Eigen::half> || std::same_as<T, Eigen::bfloat16>;
+concept logit_type = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, Eigen::half> ||
+    std::same_as<T, Eigen::bfloat16>;
 
 /// The type that reductions over T compute in: double for double, float for the others.
 template <logit_type T> using wide_t = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -26,9 +26,7 @@ template <logit_type T> using wide_t = std::conditional_t<std::is_same_v<T, doub
 template <logit_type T> wide_t<T> widen(T x) { return static_cast<wide_t<T>>(x); }
 
 /// Two registers of consecutive logits, in an order of their own: sums and maxima do not ask for one.
-template <class Real, class Arch> struct TwoBatches {
-    batch<Real, Arch> a, b;
-};
+template <class Real, class Arch> struct TwoBatches { batch<Real, Arch> a, b; };
 
 /// Logits in two registers of T's wide type.
 template <logit_type T, class Arch> inline constexpr std::size_t two_batches = 2 * batch<wide_t<T>, Arch>::size;
@@ -64,8 +62,7 @@ template <class Arch> [[gnu::always_inline]] inline batch<float, Arch> widen_hal
 } // namespace detail
 
 /// two_batches<T, Arch> logits from memory of any alignment.
-template <class Arch, logit_type T>
-[[gnu::always_inline]] inline TwoBatches<wide_t<T>, Arch> load_two(const T* from) {
+template <class Arch, logit_type T> [[gnu::always_inline]] inline TwoBatches<wide_t<T>, Arch> load_two(const T* from) {
     if constexpr (sizeof(T) > 2) {
         using reals = batch<T, Arch>;
         return {reals::load_unaligned(from), reals::load_unaligned(from + reals::size)};
@@ -87,7 +84,7 @@ template <logit_type T> using carry_word = std::conditional_t<sizeof(T) == 8, st
 
 /// The bits of a carry_word that non_finite_carry sets.
 template <logit_type T>
-inline constexpr carry_word<T> carry_bits = sizeof(T) == 8 ? static_cast<carry_word<T>>(std::uint64_t{1} << 63)
+inline constexpr carry_word<T> carry_bits = sizeof(T) == 8   ? static_cast<carry_word<T>>(std::uint64_t{1} << 63)
                                             : sizeof(T) == 4 ? carry_word<T>{0x8000'0000u}
                                                              : carry_word<T>{0x8000'8000u};
 
@@ -97,20 +94,29 @@ inline constexpr carry_word<T> carry_bits = sizeof(T) == 8 ? static_cast<carry_w
 template <class Arch, logit_type T>
 [[gnu::always_inline]] inline batch<carry_word<T>, Arch> non_finite_carry(const T* from) {
     using words = batch<carry_word<T>, Arch>;
-    constexpr carry_word<T> exponent = sizeof(T) == 8                       ? 0x7ff0'0000'0000'0000u
-                                       : sizeof(T) == 4                     ? 0x7f80'0000u
-                                       : std::is_same_v<T, Eigen::half>     ? 0x7c00'7c00u
-                                                                            : 0x7f80'7f80u;
-    constexpr carry_word<T> unit = sizeof(T) == 8                       ? 0x0010'0000'0000'0000u
-                                   : sizeof(T) == 4                     ? 0x0080'0000u
-                                   : std::is_same_v<T, Eigen::half>     ? 0x0400'0400u
-                                                                        : 0x0080'0080u;
+    constexpr carry_word<T> exponent = sizeof(T) == 8                   ? 0x7ff0'0000'0000'0000u
+                                       : sizeof(T) == 4                 ? 0x7f80'0000u
+                                       : std::is_same_v<T, Eigen::half> ? 0x7c00'7c00u
+                                                                        : 0x7f80'7f80u;
+    constexpr carry_word<T> unit = sizeof(T) == 8                   ? 0x0010'0000'0000'0000u
+                                   : sizeof(T) == 4                 ? 0x0080'0000u
+                                   : std::is_same_v<T, Eigen::half> ? 0x0400'0400u
+                                                                    : 0x0080'0080u;
     const auto carry = [](const words& bits) { return (bits & words(exponent)) + words(unit); };
     if constexpr (sizeof(T) == 2) {
         return carry(detail::load_words<Arch>(from));
     } else {
         const auto [a, b] = load_two<Arch>(from);
         return carry(xsimd::bitwise_cast<words>(a)) | carry(xsimd::bitwise_cast<words>(b));
+    }
+}
+
+/// True for an infinity of either sign, by the bits.
+template <std::floating_point Real> bool is_infinite(Real x) {
+    if constexpr (sizeof(Real) == 4) {
+        return (std::bit_cast<std::uint32_t>(x) << 1) == 0xff00'0000u;
+    } else {
+        return (std::bit_cast<std::uint64_t>(x) << 1) == 0xffe0'0000'0000'0000u;
     }
 }
 

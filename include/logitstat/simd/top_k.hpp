@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -12,8 +11,8 @@
 namespace logitstat::simd {
 
 /// The k largest logits of a row that comes block by block, in order of the ids; of equal logits the lowest ids.
-/// Precondition: no NaN. O(V) comparisons of registers, plus O(k) for each logit that is among the k best of those
-/// before it: k ln(V / k) of them in a row in random order.
+/// Precondition: no NaN, k >= 1. O(V) comparisons of registers, plus O(log k) for each logit that is among the k best
+/// of those before it: about k ln(V / k) of them in a row in random order.
 template <class Real> class TopK {
   public:
     struct Candidate {
@@ -21,21 +20,20 @@ template <class Real> class TopK {
         std::int32_t id;
     };
 
-    explicit TopK(std::size_t k) : k_(k) { best_.reserve(k + 1); }
+    explicit TopK(std::size_t k) : k_(k) { heap_.reserve(k); }
 
-    /// May a block with this maximum hold a logit that enters?
-    bool may_enter(Real max) const { return best_.size() < k_ || max > best_.back().logit; }
+    /// May a block with this maximum hold a logit that enters? An equal one came before and keeps its place.
+    bool may_enter(Real max) const { return heap_.size() < k_ || max > heap_.front().logit; }
 
     /// Looks at the logits of ids first, first + 1, ... Their ids are above all those seen before.
     template <class Arch, logit_type T> void scan(std::span<const T> block, std::size_t first) {
-        using reals = batch<Real, Arch>;
         constexpr std::size_t step = two_batches<T, Arch>;
         const auto offer = [&](std::size_t i) { this->offer(widen(block[i]), static_cast<std::int32_t>(first + i)); };
         std::size_t i = 0;
-        while (i < block.size() && best_.size() < k_) { offer(i++); }
+        while (i < block.size() && heap_.size() < k_) { offer(i++); }
         for (; i + step <= block.size(); i += step) {
             const auto [a, b] = load_two<Arch>(&block[i]);
-            if (xsimd::any(xsimd::max(a, b) > reals(best_.back().logit))) {
+            if (xsimd::any(xsimd::max(a, b) > batch<Real, Arch>(heap_.front().logit))) {
                 for (std::size_t j = i; j < i + step; ++j) { offer(j); }
             }
         }
@@ -43,20 +41,29 @@ template <class Real> class TopK {
     }
 
     /// Best first; all of them when fewer than k were seen.
-    std::span<const Candidate> best() const { return best_; }
+    std::vector<Candidate> sorted() && {
+        std::sort_heap(heap_.begin(), heap_.end(), better);
+        return std::move(heap_);
+    }
 
   private:
-    /// An equal logit came before and keeps its place: only a larger one moves it.
+    static bool better(const Candidate& a, const Candidate& b) {
+        return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+    }
+
     void offer(Real logit, std::int32_t id) {
         if (!may_enter(logit)) { return; }
-        const auto place = std::upper_bound(best_.begin(), best_.end(), logit,
-                                            [](Real x, const Candidate& other) { return x > other.logit; });
-        best_.insert(place, {logit, id});
-        if (best_.size() > k_) { best_.pop_back(); }
+        if (heap_.size() == k_) {
+            std::pop_heap(heap_.begin(), heap_.end(), better);
+            heap_.back() = {logit, id};
+        } else {
+            heap_.push_back({logit, id});
+        }
+        std::push_heap(heap_.begin(), heap_.end(), better);
     }
 
     std::size_t k_;
-    std::vector<Candidate> best_;
+    std::vector<Candidate> heap_; ///< the worst in front
 };
 
 } // namespace logitstat::simd
