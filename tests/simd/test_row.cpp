@@ -89,7 +89,7 @@ TEST_CASE("exp_nonpositive in float: ulp by ulp against double") {
     }
     CHECK(worst_absolute <= 1.2e-7);
 #ifndef __FAST_MATH__ // which may join the two parts of ln 2: then the error grows with |x|, as the value shrinks
-    CHECK(worst_ulp <= 1.1);
+    CHECK(worst_ulp <= 1.25);
 #endif
     CHECK(worst_ulp <= 100);
 }
@@ -107,7 +107,7 @@ TEST_CASE("exp_nonpositive in double, densely") {
     }
     CHECK(worst_absolute <= 2.3e-16);
 #ifndef __FAST_MATH__
-    CHECK(worst_ulp <= 1.1);
+    CHECK(worst_ulp <= 1.25);
 #endif
     CHECK(worst_ulp <= 2000);
 }

@@ -79,6 +79,11 @@ template <class Arch, logit_type T> [[gnu::always_inline]] inline TwoBatches<wid
     }
 }
 
+/// Where the i-th of the logits that load_two took lies, in a counted before b.
+template <logit_type T, class Arch> constexpr std::size_t lane_of(std::size_t i) {
+    return sizeof(T) > 2 ? i : i % 2 * batch<float, Arch>::size + i / 2;
+}
+
 /// The unsigned type in which infinities and NaN of T are looked for.
 template <logit_type T> using carry_word = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -27,17 +29,30 @@ template <class Real> class TopK {
 
     /// Looks at the logits of ids first, first + 1, ... Their ids are above all those seen before.
     template <class Arch, logit_type T> void scan(std::span<const T> block, std::size_t first) {
-        constexpr std::size_t step = two_batches<T, Arch>;
-        const auto offer = [&](std::size_t i) { this->offer(widen(block[i]), static_cast<std::int32_t>(first + i)); };
+        using reals = batch<Real, Arch>;
+        constexpr std::size_t step = two_batches<T, Arch>, group = 8 * step;
+        const auto id = [&](std::size_t i) { return static_cast<std::int32_t>(first + i); };
         std::size_t i = 0;
-        while (i < block.size() && heap_.size() < k_) { offer(i++); }
-        for (; i + step <= block.size(); i += step) {
-            const auto [a, b] = load_two<Arch>(&block[i]);
-            if (xsimd::any(xsimd::max(a, b) > batch<Real, Arch>(heap_.front().logit))) {
-                for (std::size_t j = i; j < i + step; ++j) { offer(j); }
+        for (; i < block.size() && heap_.size() < k_; ++i) { offer(widen(block[i]), id(i)); }
+        const auto look = [&](std::size_t at) {
+            const auto [a, b] = load_two<Arch>(&block[at]);
+            if (!xsimd::any(xsimd::max(a, b) > reals(heap_.front().logit))) { return; }
+            std::array<Real, step> lanes;
+            a.store_unaligned(lanes.data());
+            b.store_unaligned(lanes.data() + reals::size);
+            for (std::size_t j = 0; j < step; ++j) { offer(lanes[lane_of<T, Arch>(j)], id(at + j)); }
+        };
+        for (; i + group <= block.size(); i += group) { // most groups hold none: one comparison tells
+            reals highest(std::numeric_limits<Real>::lowest());
+            for (std::size_t j = i; j < i + group; j += step) {
+                const auto [a, b] = load_two<Arch>(&block[j]);
+                highest = xsimd::max(highest, xsimd::max(a, b));
             }
+            if (!xsimd::any(highest > reals(heap_.front().logit))) { continue; }
+            for (std::size_t j = i; j < i + group; j += step) { look(j); }
         }
-        for (; i < block.size(); ++i) { offer(i); }
+        for (; i + step <= block.size(); i += step) { look(i); }
+        for (; i < block.size(); ++i) { offer(widen(block[i]), id(i)); }
     }
 
     /// Best first; all of them when fewer than k were seen.
