@@ -343,6 +343,20 @@ TEST_CASE("an exception or a return without close leaves the partial; the file b
     CHECK(folder.names() == std::set<std::string>{"a.tsv"});
 }
 
+TEST_CASE("each row is in the file, whole, when record returns") {
+    for (const Format& format : {text, binary}) {
+        const TemporaryFolder folder;
+        TraceRecorder trace(folder / format.name, {.top_k = 2}, granite);
+        CHECK(content(trace.partial_path()) == logitstat::detail::metadata_text(granite.metadata(2)));
+        for (std::size_t i = 0; i < 20; ++i) {
+            record(trace, i);
+            const auto read = read_trace(trace.partial_path());
+            CHECK(read.size() == i + 1);
+            CHECK(is_expected(read, i, format.rounding + (format.rounding == 0 ? 0.5e-6 : 0)));
+        }
+    }
+}
+
 TEST_CASE("moving: one of the two records") {
     const TemporaryFolder folder;
     TraceRecorder first(folder / "a.tsv", {.top_k = 2});
@@ -474,7 +488,8 @@ TEST_CASE("killed at any time: a prefix of the rows is there, and each is right"
         }
         CHECK(most > 50);
         CHECK(without_rows < 60);
-        MESSAGE(std::string(format.name) << ": up to " << most << " rows, " << without_rows << " runs without, " << torn << " torn");
+        MESSAGE(std::string(format.name) << ": up to " << most << " rows, " << without_rows << " runs without, " << torn
+                                         << " torn");
     }
 }
 
