@@ -102,12 +102,14 @@ TEST_CASE("both formats: what was recorded is read back") {
         CHECK(folder.names() == std::set<std::string>{std::string(format.name) + ".partial"});
         for (std::size_t i = 0; i < 128; ++i) { record(trace, i); }
         CHECK(trace.rows() == 128);
+        const auto partial = read_trace(trace.partial_path());
         trace.close();
         trace.close(); // again: nothing
         CHECK(folder.names() == std::set<std::string>{format.name});
         const auto read = read_trace(folder / format.name);
         REQUIRE(read.size() == 128);
         CHECK(read.k == 8);
+        CHECK(testing::same_data(read, partial)); // a killed run loses no bit of its rows either
         CHECK(logitstat::looks_like_safetensors(content(folder / format.name)) == (format.rounding == 0));
         CHECK(read.source.warnings.empty());
         CHECK(read.source.metadata == granite.metadata(8));
