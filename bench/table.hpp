@@ -62,13 +62,13 @@ class TableReporter : public benchmark::BenchmarkReporter {
         double plain = 0;
         for (const auto& [way, run] : rows) {
             if (way.starts_with("plain loops")) {
-                plain = run.real_accumulated_time / static_cast<double>(run.iterations);
+                plain = run.cpu_accumulated_time / static_cast<double>(run.iterations);
             }
         }
         std::ostream& out = GetOutputStream();
         out << "| " << group << " | GB/s | million positions/s | times plain | error |\n|---|---:|---:|---:|---:|\n";
         for (const auto& [way, run] : rows) {
-            const double time = run.real_accumulated_time / static_cast<double>(run.iterations);
+            const double time = run.cpu_accumulated_time / static_cast<double>(run.iterations);
             const double positions = counter(run, "items_per_second");
             const auto error = run.counters.find("error");
             out << "| " << way << " | " << fixed(counter(run, "bytes_per_second") / 1e9, 2) << " | "
