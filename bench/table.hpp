@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <map>
 #include <ostream>
@@ -50,26 +51,30 @@ class TableReporter : public benchmark::BenchmarkReporter {
         return found == run.counters.end() ? 0 : found->second.value;
     }
 
+    static std::string short_number(double x) {
+        std::array<char, 32> text;
+        std::snprintf(text.data(), text.size(), "%.2g", x);
+        return text.data();
+    }
+
     void print(const std::string& group, const std::vector<std::pair<std::string, Run>>& rows) {
         using logitstat::report::fixed;
         double plain = 0;
         for (const auto& [way, run] : rows) {
             if (way.starts_with("plain loops")) {
-                plain = run.real_accumulated_time / static_cast<double>(run.iterations);
+                plain = run.cpu_accumulated_time / static_cast<double>(run.iterations);
             }
         }
         std::ostream& out = GetOutputStream();
         out << "| " << group << " | GB/s | million positions/s | times plain | error |\n|---|---:|---:|---:|---:|\n";
         for (const auto& [way, run] : rows) {
-            const double time = run.real_accumulated_time / static_cast<double>(run.iterations);
+            const double time = run.cpu_accumulated_time / static_cast<double>(run.iterations);
             const double positions = counter(run, "items_per_second");
             const auto error = run.counters.find("error");
             out << "| " << way << " | " << fixed(counter(run, "bytes_per_second") / 1e9, 2) << " | "
-                << (positions > 0 ? fixed(positions / 1e6, 1) : "-") << " | " << fixed(plain / time, 2) << " | "
-                << (error == run.counters.end() ? "-"
-                    : error->second.value == 0  ? "0"
-                                                : fixed(error->second.value, 17))
-                << " |\n";
+                << (positions > 0 ? fixed(positions / 1e6, positions < 1e6 ? 4 : 1) : "-") << " | "
+                << fixed(plain / time, 2) << " | "
+                << (error == run.counters.end() ? "-" : short_number(error->second.value)) << " |\n";
         }
         out << '\n';
     }

@@ -116,6 +116,9 @@ class CompareFlags {
         option("--bootstrap", replicates_, "N", "replicates of the chunk bootstrap, for 30 to 20,000 chunks; 0: none")
             ->capture_default_str();
         option("--seed", seed_, "N", "of the chunk bootstrap")->capture_default_str();
+        app.add_flag("--skip-non-finite", skip_non_finite_,
+                     "leave out positions with an infinite or NaN value in either trace, and count them, instead of "
+                     "refusing the trace");
         app.add_flag("--strict", strict_, "treat warnings (not like for like, a trace that may be cut) as errors");
     }
 
@@ -141,17 +144,28 @@ class CompareFlags {
         o.hac.stop_at_chunk_borders = separate_;
         o.bootstrap.replicates = number<std::uint32_t>("--bootstrap", replicates_);
         o.bootstrap.seed = number<std::uint32_t>("--seed", seed_);
+        o.non_finite = skip_non_finite_ ? logitstat::non_finite_policy::skip : logitstat::non_finite_policy::error;
         o.strict = strict_;
         return o;
     }
+    /// How the traces are to be read.
+    logitstat::ReadOptions read_options() const { return {.keep_non_finite = skip_non_finite_}; }
 
   private:
     std::string decided_ = "2", storage_ = "auto", max_mismatches_ = "0", min_decided_ = "1", max_rate_,
                 confidence_ = "0.95";
     std::string quantiles_ = "floor-index", lag_, replicates_ = "2000", seed_ = "1";
     std::vector<std::string> thresholds_ = {"0.5,1,2"}, ulps_ = {"1,2,4"};
-    bool separate_ = false, strict_ = false;
+    bool separate_ = false, skip_non_finite_ = false, strict_ = false;
 };
+
+/// True when writing to both names would lose one of them. Devices and pipes lose nothing.
+inline bool same_file(const std::string& a, const std::string& b) {
+    namespace fs = std::filesystem;
+    std::error_code none;
+    return a != "-" && b != "-" && (!fs::exists(a, none) || fs::is_regular_file(a, none)) &&
+           fs::weakly_canonical(a, none) == fs::weakly_canonical(b, none);
+}
 
 /// Reports into files or standard output. Nothing appears unless everything could be written: bytes go to the files,
 /// then to standard output, and then the files get their names.
@@ -232,14 +246,6 @@ class Outputs {
     }
 
   private:
-    /// True when writing to both names would lose one of them. Devices and pipes lose nothing.
-    static bool same_file(const std::string& a, const std::string& b) {
-        namespace fs = std::filesystem;
-        std::error_code none;
-        return a != "-" && b != "-" && (!fs::exists(a, none) || fs::is_regular_file(a, none)) &&
-               fs::weakly_canonical(a, none) == fs::weakly_canonical(b, none);
-    }
-
     std::vector<std::unique_ptr<std::pair<std::string, std::string>>> targets_; // flag and path; CLI11 keeps addresses
     std::string color_ = "auto";
     bool quiet_ = false;

@@ -42,10 +42,12 @@ int main(int argc, char** argv) {
         if (!rerun.empty()) { inputs.push_back(rerun); }
         outputs.check(inputs);
 
-        const auto reference_trace = logitstat::read_trace(reference);
-        auto result = logitstat::compare(reference_trace, logitstat::read_trace(candidate), options);
+        const auto reference_trace = logitstat::read_trace(reference, flags.read_options());
+        auto result =
+            logitstat::compare(reference_trace, logitstat::read_trace(candidate, flags.read_options()), options);
         if (!rerun.empty()) {
-            const auto again = logitstat::compare(reference_trace, logitstat::read_trace(rerun), options);
+            const auto again =
+                logitstat::compare(reference_trace, logitstat::read_trace(rerun, flags.read_options()), options);
             result.noise = logitstat::noise_floor(result, again);
             for (const std::string& warning : again.warnings) { result.warnings.push_back("noise floor: " + warning); }
         }

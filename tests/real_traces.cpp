@@ -10,11 +10,14 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <random>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "logitstat/logitstat.hpp"
@@ -123,6 +126,33 @@ void check_known(const Row& row, const Comparison& c) {
     }
 }
 
+std::string bytes_of(const fs::path& path) {
+    std::ifstream stream(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// Every trace of the folder: to the binary format and back, byte by byte.
+void check_round_trips(const fs::path& traces) {
+    const fs::path folder = fs::temp_directory_path() / ("logitstat-real-" + std::to_string(std::random_device{}()));
+    fs::create_directory(folder);
+    int files = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(traces)) {
+        if (entry.path().extension() != ".tsv") { continue; }
+        ++files;
+        const Row row{{"model", entry.path().filename().string()}, {"width", ""}};
+        std::string outcome = "the same";
+        try {
+            logitstat::write_binary_trace(folder / "t.safetensors", logitstat::read_trace(entry.path()));
+            logitstat::write_text_trace(folder / "t.tsv", logitstat::read_trace(folder / "t.safetensors"));
+            if (bytes_of(folder / "t.tsv") != bytes_of(entry.path())) { outcome = "other bytes"; }
+        } catch (const std::exception& error) { outcome = error.what(); }
+        check(outcome == "the same", row, "text to binary to text", "the same", outcome);
+    }
+    check(files >= 10, {{"model", "all traces"}, {"width", ""}}, "files", "at least 10", std::to_string(files));
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+}
+
 /// All pairs at once: the sums over the table.
 void check_matrix(const std::vector<Row>& rows, const fs::path& traces) {
     const Row all{{"model", "all pairs"}, {"width", ""}};
@@ -200,8 +230,8 @@ void check_row(const Row& row, const fs::path& traces) {
     // That model's loader writes five lines ahead of the data; none of the others writes any.
     const std::size_t chatter = row.at("model").starts_with("nemotron") ? 5 : 0;
     for (const auto* trace : {&reference, &candidate}) {
-        check(trace->source.skipped_lines == chatter, row, "skipped lines of " + trace->source.path,
-              std::to_string(chatter), std::to_string(trace->source.skipped_lines));
+        check(trace->source.skipped_lines() == chatter, row, "skipped lines of " + trace->source.path,
+              std::to_string(chatter), std::to_string(trace->source.skipped_lines()));
     }
     check(c.warnings.empty(), row, "warnings", "none", c.warnings.empty() ? "none" : c.warnings.front());
     const Comparison self = logitstat::compare(reference, reference);
@@ -241,6 +271,7 @@ int run(const fs::path& traces) {
         rows.push_back(row);
     }
     try {
+        check_round_trips(traces);
         check_matrix(rows, traces);
     } catch (const std::exception& error) {
         check(false, {{"model", "all pairs"}, {"width", ""}}, "exception", "none", error.what());

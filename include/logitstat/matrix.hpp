@@ -62,7 +62,7 @@ constexpr int exit_code(MatrixVerdict verdict) {
 struct MatrixTotals {
     std::int64_t pairs = 0, errors = 0;
     std::map<Verdict, std::int64_t> verdicts; ///< pairs by verdict
-    std::int64_t positions = 0, disagreements = 0;
+    std::int64_t positions = 0, skipped_non_finite = 0, disagreements = 0;
     DecidedCount decided;
     std::vector<DecidedCount> sweep;
     std::vector<RankCount> ranks; ///< ascending, beyond top-k last
@@ -88,6 +88,7 @@ inline void add(DecidedCount& total, const DecidedCount& count) {
 inline void add(MatrixTotals& totals, const Comparison& c) {
     ++totals.verdicts[c.verdict];
     totals.positions += c.positions;
+    totals.skipped_non_finite += c.skipped_non_finite;
     totals.disagreements += c.disagreements;
     totals.hard_ties += c.hard_ties;
     totals.candidate_ties += c.candidate_ties;
@@ -151,6 +152,7 @@ inline Matrix make_matrix(std::vector<MatrixPair> pairs, confidence_level confid
 inline Matrix compare_pairs(const std::vector<PairSpec>& specs, const CompareOptions& options = {},
                             std::size_t threads = 0,
                             const std::function<void(std::size_t, std::size_t)>& progress = {}) {
+    const ReadOptions read{.keep_non_finite = options.non_finite == non_finite_policy::skip};
     std::vector<MatrixPair> pairs(specs.size());
     std::atomic<std::size_t> next = 0;
     std::mutex reporting;
@@ -159,8 +161,8 @@ inline Matrix compare_pairs(const std::vector<PairSpec>& specs, const CompareOpt
         for (std::size_t i; (i = next.fetch_add(1)) < specs.size();) {
             pairs[i].spec = specs[i];
             try {
-                const auto reference = read_trace(specs[i].reference);
-                pairs[i].comparison = compare(reference, read_trace(specs[i].candidate), options);
+                const auto reference = read_trace(specs[i].reference, read);
+                pairs[i].comparison = compare(reference, read_trace(specs[i].candidate, read), options);
             } catch (const std::exception& error) { pairs[i].error = error.what(); }
             const std::lock_guard lock(reporting);
             ++done;

@@ -10,6 +10,7 @@
 #include <limits>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -55,19 +56,28 @@ template <class E, class Action> std::string message_of(Action action) {
 }
 
 /// Equal bit by bit: unlike ==, false for NaN against a number, and tells -0 from 0.
-template <class Real> bool same_bits(const logitstat::Column<Real>& a, const logitstat::Column<Real>& b) {
+template <class Real> bool same_bits(std::span<const Real> a, std::span<const Real> b) {
     using bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                       [](Real x, Real y) { return std::bit_cast<bits>(x) == std::bit_cast<bits>(y); });
 }
+template <class Real> bool same_bits(const logitstat::Column<Real>& a, const logitstat::Column<Real>& b) {
+    return same_bits(std::span<const Real>(a), std::span<const Real>(b));
+}
 
-template <class Real> bool same_data(const logitstat::Trace<Real>& a, const logitstat::Trace<Real>& b) {
-    return a.k == b.k && a.chunk == b.chunk && a.pos == b.pos && a.target == b.target && a.top_ids == b.top_ids &&
+/// Of traces of any kind, as long as their values have the same type.
+template <logitstat::trace_like A, logitstat::trace_like B> bool same_data(const A& left, const B& right) {
+    const auto a = left.view();
+    const auto b = right.view();
+    return a.k == b.k && std::ranges::equal(a.chunk, b.chunk) && std::ranges::equal(a.pos, b.pos) &&
+           std::ranges::equal(a.target, b.target) && std::ranges::equal(a.top_ids, b.top_ids) &&
            same_bits(a.nll, b.nll) && same_bits(a.top_logits, b.top_logits);
 }
 
 /// The reason why a trace is none that a reader may return, or "". Written without the library's own checks.
-template <class Real> std::string broken_invariant(const logitstat::Trace<Real>& trace) {
+template <logitstat::trace_like T> std::string broken_invariant(const T& of) {
+    using Real = typename T::real_type;
+    const auto trace = of.view();
     const std::size_t n = trace.nll.size(), k = trace.k;
     if (n == 0 || k < 2) { return "empty, or k below 2"; }
     if (trace.chunk.size() != n || trace.pos.size() != n || trace.target.size() != n || trace.top_ids.size() != n * k ||

@@ -68,6 +68,9 @@ TEST_CASE("a trace is read from a file, and its errors name the path") {
     CHECK(message_of<parse_error>([&] { read_text_trace(binary); }) ==
           binary.string() + R"(: not a text trace: control byte at offset 0, the file begins )"
                             R"('\x00\x00\x00\x00\x00\x00\x00\x00...')");
+    CHECK(message_of<parse_error>([&] { logitstat::read_trace(binary); }) ==
+          binary.string() + ": neither a text trace (tab-separated lines) nor a binary trace (safetensors): control " +
+              R"(byte at offset 0, the file begins '\x00\x00\x00\x00\x00\x00\x00\x00...')");
 }
 
 TEST_CASE("a path that is no readable file") {

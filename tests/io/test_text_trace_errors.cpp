@@ -55,6 +55,7 @@ void check_refused(const BadFile& bad) {
     check_refused<float>(bad);
 }
 
+const std::string neither = ": neither a text trace (tab-separated lines) nor a binary trace (safetensors)";
 const std::string cut = " (the file ends inside this line)";
 
 const std::vector<BadFile> bad_files{
@@ -147,11 +148,11 @@ const std::vector<BadFile> bad_files{
     // ---- no trace at all
     {"empty", "", "the file is empty"},
     {"only a byte order mark", "\xEF\xBB\xBF", "the file is empty"},
-    {"only metadata", "# model x\n# device y\n", "no data rows"},
-    {"only chatter", "hello\n\nworld", "no data rows (lines skipped: 3, the first 'hello')"},
-    {"only a newline", "\n", "no data rows"},
+    {"only metadata", "# model x\n# device y\n", "no data rows" + neither},
+    {"only chatter", "hello\n\nworld", "no data rows (lines skipped: 3, the first 'hello')" + neither},
+    {"only a newline", "\n", "no data rows" + neither},
     {"a table with other columns", "chunk pos target nll ids logits\na b c d e f\n",
-     R"(no data rows (lines skipped: 2, the first 'chunk\x09pos\x09target\x09nll\x09ids\x09logits'))"},
+     R"(no data rows (lines skipped: 2, the first 'chunk\x09pos\x09target\x09nll\x09ids\x09logits'))" + neither},
     {"gzip", std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10),
      R"(not a text trace: control byte at offset 0, the file begins '\x1f\x8b\x08\x00\x00\x00\x00\x00...')"},
     {"safetensors", std::string("\x58\0\0\0\0\0\0\0{\"nll\":", 15),

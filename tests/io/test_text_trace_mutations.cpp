@@ -34,7 +34,7 @@ template <class Real> std::size_t rows_read(const std::string& text) {
         const auto trace = parse_text_trace<Real>(text, "m.tsv");
         CHECK(broken_invariant(trace) == "");
         const std::string_view body = std::string_view(text).substr(text.starts_with("\xEF\xBB\xBF") ? 3 : 0);
-        CHECK(trace.size() + trace.source.skipped_lines + trace.source.metadata.lines().size() == lines_of(body));
+        CHECK(trace.size() + trace.source.skipped_lines() + trace.source.metadata.lines().size() == lines_of(body));
         return trace.size();
     } catch (const parse_error& e) {
         CHECK(std::string_view(e.what()).size() < 300);

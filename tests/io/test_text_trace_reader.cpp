@@ -40,7 +40,7 @@ TEST_CASE_TEMPLATE("columns are filled plane by plane", Real, float, double) {
     CHECK(same_bits(trace.top_logits, {Real(3.5), Real(9), Real(4), Real(2.5), Real(8), Real(4), Real(-1.5), Real(7),
                                        Real(0.25)})); // two equal logits: they descend
     CHECK(trace.source.path == "t.tsv");
-    CHECK(trace.source.skipped_lines == 0);
+    CHECK(trace.source.skipped_lines() == 0);
     CHECK(trace.source.warnings.empty());
     CHECK(trace.source.metadata.empty());
     CHECK(broken_invariant(trace) == "");
@@ -59,7 +59,7 @@ TEST_CASE("metadata keeps its order, unknown keys and keys without a value") {
                                                              {""},
                                                              {"columns", "chunk", "pos", "device"}});
     CHECK(trace.source.metadata.find("tokens") == "1078");
-    CHECK(trace.source.skipped_lines == 0);
+    CHECK(trace.source.skipped_lines() == 0);
     REQUIRE(trace.source.warnings.size() == 1); // other columns than these would be read wrongly without a word
     CHECK(trace.source.warnings[0].find("'columns' line names other columns") != std::string::npos);
     CHECK(same_data(trace, parse(tsv(rows))));
@@ -72,7 +72,7 @@ TEST_CASE("line ends and byte order mark leave no mark on the trace") {
         const auto trace = parse(variant);
         CHECK(same_data(trace, expected));
         CHECK(trace.source.metadata == expected.source.metadata);
-        CHECK(trace.source.skipped_lines == 2);
+        CHECK(trace.source.skipped_lines() == 2);
         CHECK(trace.source.warnings.empty());
     };
     SUBCASE("CRLF everywhere") { check_same(replaced(text, "\n", "\r\n")); }
@@ -123,7 +123,7 @@ TEST_CASE("chatter ahead of the data is skipped and counted") {
     const auto skipped = [](const std::string& chatter) {
         const auto trace = parse(chatter + tsv(rows));
         CHECK(same_data(trace, parse(tsv(rows))));
-        return trace.source.skipped_lines;
+        return trace.source.skipped_lines();
     };
     CHECK(skipped("loading model\n") == 1);
     CHECK(skipped("\n\n \n\t\n") == 4);

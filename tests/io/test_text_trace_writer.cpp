@@ -114,19 +114,19 @@ TEST_CASE_TEMPLATE("the writer refuses what the reader would refuse, before the 
     }
     SUBCASE("negative id") {
         trace.top_ids[8] = -1;
-        CHECK(refusal(trace) == "position 2: negative token id");
+        CHECK(refusal(trace) == "position 2: negative token id (rank 3)");
     }
     SUBCASE("negative target") {
         trace.target[0] = -1;
-        CHECK(refusal(trace) == "position 0: negative chunk, pos or target");
+        CHECK(refusal(trace) == "position 0: negative target");
     }
     SUBCASE("negative chunk") {
         trace.chunk[0] = -1;
-        CHECK(refusal(trace) == "position 0: negative chunk, pos or target");
+        CHECK(refusal(trace) == "position 0: negative chunk");
     }
     SUBCASE("negative pos") {
         trace.pos[2] = -1;
-        CHECK(refusal(trace) == "position 2: negative chunk, pos or target");
+        CHECK(refusal(trace) == "position 2: negative pos");
     }
     SUBCASE("repeated position") {
         trace.pos[1] = 0;

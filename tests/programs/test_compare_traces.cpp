@@ -919,7 +919,7 @@ TEST_CASE("compare_traces: unreadable input, on either side, leaves nothing behi
         {folder.write("binary.tsv", std::string("\x7f"
                                                 "ELF\0\1\2\3",
                                                 8)),
-         "binary.tsv: not a text trace"},
+         "binary.tsv: neither a text trace"},
         {folder.write("empty.tsv", ""), "empty.tsv: the file is empty"},
         {folder.write("chatter.tsv", "loading\n# model\tx\n"), "chatter.tsv: no data rows"},
         {damaged("fields.tsv", "0\t1\t11\t1.000000\t7,11\n"), "fields.tsv:2:"},

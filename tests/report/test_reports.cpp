@@ -90,7 +90,7 @@ Comparison sample() {
     c.verdict = Verdict::fail;
     c.warnings = {"first warning", "second warning"};
     c.reference.path = "ref.tsv";
-    c.reference.skipped_lines = 2;
+    c.reference.skipped = "one\ntwo\n";
     c.reference.metadata.add({"model", "net", "device", "GPU"});
     c.candidate.path = "cand.tsv";
     return c;
@@ -203,7 +203,8 @@ TEST_CASE("text report: the verdict in words, in all its forms") {
 TEST_CASE("text report: one of a thing is in the singular") {
     Comparison c = sample();
     c.positions = c.disagreements = c.hard_ties = c.nll_difference.equal = 1;
-    c.chunks = c.reference.skipped_lines = 1;
+    c.chunks = 1;
+    c.reference.skipped = "one\n";
     const std::string text = text_report(c);
     CHECK(contains(text, "1 position in 1 chunk,"));
     CHECK(contains(text, "1 line ahead"));

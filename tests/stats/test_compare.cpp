@@ -476,7 +476,7 @@ TEST_CASE("swapping the arms turns the signed figures round") {
 TEST_CASE("metadata and warnings are carried, in order; strict makes them an error") {
     Traces<> traces(small_pair());
     traces.reference.source.path = "r.tsv";
-    traces.reference.source.skipped_lines = 5;
+    traces.reference.source.skipped = "loading\nloaded\n";
     traces.reference.source.warnings = {"from the reference"};
     traces.reference.source.metadata.add({"chunks", "2", "prefill", "64"});
     traces.reference.source.metadata.add({"model", "one"});
@@ -486,7 +486,7 @@ TEST_CASE("metadata and warnings are carried, in order; strict makes them an err
     traces.candidate.source.metadata.add({"model", "another"}); // what users compare: no warning
     const Comparison c = traces.compared();
     CHECK(c.reference.path == "r.tsv");
-    CHECK(c.reference.skipped_lines == 5);
+    CHECK(c.reference.skipped == "loading\nloaded\n");
     CHECK(c.reference.metadata == traces.reference.source.metadata);
     CHECK(c.candidate.path == "c.tsv");
     CHECK(c.candidate.metadata == traces.candidate.source.metadata);

@@ -13,6 +13,20 @@
 
 namespace logitstat {
 
+namespace detail {
+/// The path that symbolic links lead to, whether or not there is a file yet. Throws io_error when they do not end.
+inline std::filesystem::path behind_symbolic_links(const std::filesystem::path& path) {
+    namespace fs = std::filesystem;
+    std::error_code ignored;
+    fs::path target = path;
+    for (int hops = 0; fs::is_symlink(target, ignored); ++hops) {
+        if (hops == 40) { throw io_error(path.string(), "cannot write: too many symbolic links"); }
+        target = target.parent_path() / fs::read_symlink(target, ignored); // an absolute link replaces the path
+    }
+    return target;
+}
+} // namespace detail
+
 /// A file that appears under its name only when it is complete: bytes go to a temporary beside it, `commit` renames.
 /// Without `commit` (an exception on the way) the temporary is removed and a previous file keeps its content. A target
 /// that is not a regular file (/dev/stdout, a pipe) is written to directly, never replaced; a symbolic link is
@@ -26,13 +40,7 @@ class OutputFile {
         const fs::file_status status = fs::status(path, ignored);
         if (fs::is_directory(status)) { throw io_error(name_, "cannot write: it is a directory"); }
         direct_ = fs::exists(status) && !fs::is_regular_file(status);
-        target_ = path;
-        for (int hops = 0; !direct_ && hops < 40 && fs::is_symlink(target_, ignored); ++hops) {
-            target_ = target_.parent_path() / fs::read_symlink(target_, ignored); // an absolute link replaces the path
-        }
-        if (!direct_ && fs::is_symlink(target_, ignored)) {
-            throw io_error(name_, "cannot write: too many symbolic links");
-        }
+        target_ = direct_ ? path : detail::behind_symbolic_links(path);
         written_ =
             direct_ ? target_ : target_.parent_path() / (".logitstat-part-" + std::to_string(std::random_device{}()));
         errno = 0;

@@ -14,16 +14,19 @@
 
 #include "logitstat/error.hpp"
 #include "logitstat/io/mapped_file.hpp"
+#include "logitstat/io/read_options.hpp"
+#include "logitstat/io/text_lines.hpp"
 #include "logitstat/simd/columns.hpp"
 #include "logitstat/trace/trace.hpp"
+#include "logitstat/trace/validity.hpp"
 
 /// The text trace (TSV), as harnesses write it:
 ///
 ///     # key<TAB>value[<TAB>key<TAB>value ...]                      any number of lines
 ///     chunk<TAB>pos<TAB>target<TAB>nll<TAB>id,id,...<TAB>logit,logit,...     one a position
 ///
-/// Lines ahead of the first data line that are neither are a loader's chatter: skipped and counted. After it every line
-/// must be a data line, because anything else may be a torn row.
+/// Lines ahead of the first data line that are neither are a loader's chatter: skipped and kept aside. After it every
+/// line must be a data line, because anything else may be a torn row.
 namespace logitstat {
 
 namespace detail {
@@ -31,11 +34,13 @@ namespace detail {
 /// One pass over the bytes of a text trace. Fields are parsed where they lie; nothing is copied but the numbers.
 template <std::floating_point Real> class TextTraceParser {
   public:
-    TextTraceParser(std::string_view bytes, std::string name) : name_(std::move(name)), rest_(bytes) {}
+    TextTraceParser(std::string_view bytes, std::string name, ReadOptions options)
+        : name_(std::move(name)), options_(options), rest_(bytes) {}
 
     Trace<Real> parse() {
         if (rest_.starts_with("\xEF\xBB\xBF")) { rest_.remove_prefix(3); }
         check_is_text();
+        if (options_.recover) { drop_unfinished_line(); }
         read_preamble();
         allocate();
         for (row_ = 0; row_ < trace_.size(); ++row_) {
@@ -43,7 +48,9 @@ template <std::floating_point Real> class TextTraceParser {
             read_row();
         }
         if (unterminated_) { check_last_row(); }
-        warn_about_contents();
+        for (std::string& warning : content_warnings(trace_, trace_.source.metadata, name_)) {
+            trace_.source.warnings.push_back(std::move(warning));
+        }
         trace_.source.path = std::move(name_);
         return std::move(trace_);
     }
@@ -91,43 +98,23 @@ template <std::floating_point Real> class TextTraceParser {
         ++line_number_;
     }
 
-    /// Refuses what is plainly not text, so that a model file given by mistake is not reported as a strange trace.
     void check_is_text() const {
         if (rest_.empty()) { fail_whole("the file is empty"); }
-        const std::string_view head = rest_.substr(0, 4096);
-        const auto control = std::find_if(head.begin(), head.end(), [](char c) {
-            constexpr std::string_view of_terminals = "\t\n\v\f\r\b\a\x1b"; // a loader's progress bar is text
-            return static_cast<unsigned char>(c) < 0x20 && of_terminals.find(c) == std::string_view::npos;
-        });
-        if (control != head.end()) {
-            fail_whole("not a text trace: control byte at offset " + std::to_string(control - head.begin()) +
-                       ", the file begins " + excerpt(head, 8));
+        if (const std::size_t at = find_control_byte(rest_); at != std::string_view::npos) {
+            fail_whole("not a text trace: control byte at offset " + std::to_string(at) + ", the file begins " +
+                       excerpt(rest_, 8));
         }
     }
 
-    /// Is this line meant as data, whole or damaged? Chatter that only looks a little like it must not be: a row that
-    /// is taken for chatter would vanish. So: it starts with two integers and tabs, or it has a tab and is made of
-    /// nothing but numbers, or it has five fields (a row with a tab lost) of which one starts like a number.
-    static bool looks_like_data(std::string_view line) {
-        const auto starts_with_integer_and_tab = [](std::string_view& text) {
-            const std::size_t sign = text.starts_with('-') ? 1 : 0;
-            const std::size_t end = text.find_first_not_of("0123456789", sign);
-            if (end == sign || end == std::string_view::npos || text[end] != '\t') { return false; }
-            text.remove_prefix(end + 1);
-            return true;
-        };
-        std::string_view text = line;
-        if (starts_with_integer_and_tab(text) && starts_with_integer_and_tab(text)) { return true; }
-        const auto tabs = std::count(line.begin(), line.end(), '\t');
-        const bool only_numbers = line.find_first_not_of("0123456789.,-\t") == std::string_view::npos &&
-                                  line.find_first_of("0123456789") != std::string_view::npos;
-        if (tabs > 0 && only_numbers) { return true; }
-        if (tabs < 4) { return false; }
-        for (std::size_t i = 0; i < line.size(); ++i) {
-            const bool field_start = i == 0 || line[i - 1] == '\t';
-            if (field_start && (line[i] == '-' || (line[i] >= '0' && line[i] <= '9'))) { return true; }
-        }
-        return false;
+    /// A killed run's last line: even when it reads as a whole row it may be cut inside its last number.
+    void drop_unfinished_line() {
+        const std::size_t end = rest_.rfind('\n') + 1; // 0 without any newline
+        if (end == rest_.size()) { return; }
+        const auto line = static_cast<std::size_t>(std::count(rest_.begin(), rest_.end(), '\n')) + 1;
+        trace_.source.warnings.push_back(
+            name_ + ":" + std::to_string(line) +
+            ": the last line has no newline and was dropped: " + excerpt(rest_.substr(end)));
+        rest_ = rest_.substr(0, end);
     }
 
     /// Metadata and chatter, up to the first data line, which is left on the input.
@@ -143,28 +130,22 @@ template <std::floating_point Real> class TextTraceParser {
                 return;
             } else {
                 if (first_chatter_.empty()) { first_chatter_ = line_; }
-                ++trace_.source.skipped_lines;
+                trace_.source.skipped.append(line_).append(1, '\n');
             }
         }
-        const std::string skipped = std::to_string(trace_.source.skipped_lines);
-        fail_whole("no data rows" + (first_chatter_.empty() ? std::string()
-                                                            : " (lines skipped: " + skipped + ", the first " +
-                                                                  excerpt(first_chatter_) + ")"));
+        const std::string skipped = std::to_string(trace_.source.skipped_lines());
+        fail_whole("no data rows" +
+                   (first_chatter_.empty()
+                        ? std::string()
+                        : " (lines skipped: " + skipped + ", the first " + excerpt(first_chatter_) + ")") +
+                   ": neither a text trace (tab-separated lines) nor a binary trace (safetensors)");
     }
 
     void add_metadata(std::string_view text) {
         if (text.size() > longest_metadata) {
             fail(line_.data(), "a metadata line of " + std::to_string(text.size()) + " bytes", line_);
         }
-        if (text.starts_with(' ')) { text.remove_prefix(1); }
-        Metadata::Line words;
-        while (true) {
-            const std::size_t end = text.find('\t');
-            words.emplace_back(text.substr(0, end));
-            if (end == std::string_view::npos) { break; }
-            text.remove_prefix(end + 1);
-        }
-        trace_.source.metadata.add(std::move(words));
+        trace_.source.metadata.add(metadata_words(text));
     }
 
     // ---- rows ------------------------------------------------------------------------------------------------------
@@ -299,7 +280,9 @@ template <std::floating_point Real> class TextTraceParser {
             fail_value(at, std::string(what) +
                                (error == std::errc::result_out_of_range ? " is out of range" : " is not a number"));
         }
-        if (!simd::is_finite(value)) { fail_value(at, std::string(what) + " is not finite"); }
+        if (!options_.keep_non_finite && !simd::is_finite(value)) {
+            fail_value(at, std::string(what) + " is not finite");
+        }
         expect(at, end, separator, what, ids_at);
         return value;
     }
@@ -341,39 +324,8 @@ template <std::floating_point Real> class TextTraceParser {
         }
     }
 
-    /// What is readable but looks wrong to a careful eye.
-    void warn_about_contents() {
-        const auto impossible =
-            std::find_if(trace_.nll.begin(), trace_.nll.end(), [](Real nll) { return nll < Real(-1e-3); });
-        if (impossible != trace_.nll.end()) {
-            trace_.source.warnings.push_back(name_ + ": an NLL below zero (a probability above 1) at position " +
-                                             std::to_string(impossible - trace_.nll.begin()));
-        }
-        static const Metadata::Line columns{"columns", "chunk", "pos", "target", "nll", "top_ids", "top_logits"};
-        for (const Metadata::Line& line : trace_.source.metadata.lines()) {
-            if (line.front() == "columns" && line != columns) {
-                trace_.source.warnings.push_back(name_ +
-                                                 ": its 'columns' line names other columns than chunk, pos, target, "
-                                                 "nll, top_ids, top_logits, which is how it was read");
-            }
-        }
-        const auto announced = [&](std::string_view key) {
-            std::size_t value = 0;
-            const std::string_view text = trace_.source.metadata.find(key).value_or("");
-            std::from_chars(text.data(), text.data() + text.size(), value);
-            return std::min<std::size_t>(value, 0xffff'ffffu);
-        };
-        const std::size_t positions = announced("chunks") * announced("chunk_tokens");
-        if (trace_.size() < positions) {
-            trace_.source.warnings.push_back(name_ + ": holds " + std::to_string(trace_.size()) +
-                                             " positions, its metadata announces " + std::to_string(positions) +
-                                             " (chunks times chunk_tokens): a run that stopped early?");
-        }
-    }
-
-    static constexpr std::size_t longest_metadata = std::size_t{1} << 20; ///< bytes of one line
-
     std::string name_;
+    ReadOptions options_;
     std::string_view rest_; ///< not yet read
     std::string_view line_; ///< the current line
     std::string_view first_chatter_;
@@ -393,15 +345,17 @@ template <std::floating_point Real> class TextTraceParser {
 /// target), non-finite or out-of-range number, trailing garbage, k below 2 or changing, different numbers of ids and
 /// logits, ids that repeat in a row, logits that do not descend, (chunk, pos) that do not increase, a line after the
 /// first data line that is none, a last row cut inside its last number, no data rows, and bytes that are not text.
-/// Never returns a part.
-template <std::floating_point Real = double> Trace<Real> parse_text_trace(std::string_view bytes, std::string name) {
-    return detail::TextTraceParser<Real>(bytes, std::move(name)).parse();
+/// Never returns a part. ReadOptions may let non-finite values through and drop an unfinished last line.
+template <std::floating_point Real = double>
+Trace<Real> parse_text_trace(std::string_view bytes, std::string name, ReadOptions options = {}) {
+    return detail::TextTraceParser<Real>(bytes, std::move(name), options).parse();
 }
 
 /// Reads a text trace file. Throws io_error when it cannot be opened, parse_error as above.
-template <std::floating_point Real = double> Trace<Real> read_text_trace(const std::filesystem::path& path) {
+template <std::floating_point Real = double>
+Trace<Real> read_text_trace(const std::filesystem::path& path, ReadOptions options = {}) {
     const MappedFile file(path);
-    return parse_text_trace<Real>(file.text(), path.string());
+    return parse_text_trace<Real>(file.text(), path.string(), options);
 }
 
 } // namespace logitstat

@@ -7,14 +7,14 @@
 #include <cstddef>
 #include <filesystem>
 #include <ostream>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "logitstat/io/output_file.hpp"
-#include "logitstat/trace/finite.hpp"
+#include "logitstat/io/text_lines.hpp"
+#include "logitstat/io/writable.hpp"
 #include "logitstat/trace/trace.hpp"
 
 namespace logitstat {
@@ -33,52 +33,16 @@ inline void append_number(std::string& out, double value) {
                std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, 6).ptr);
 }
 
-/// Throws std::invalid_argument, naming the position, unless a reader would accept what is about to be written.
-template <trace_like T> void require_writable(const T& trace) {
-    check_shape(trace);
-    require_finite(trace);
-    const auto view = trace.view();
-    if (view.size() == 0) { throw std::invalid_argument("a trace without positions cannot be written"); }
-    for (std::size_t i = 0; i < view.size(); ++i) {
-        const auto fail = [&](const char* reason) {
-            throw std::invalid_argument("position " + std::to_string(i) + ": " + reason);
-        };
-        if (view.chunk[i] < 0 || view.pos[i] < 0 || view.target[i] < 0) { fail("negative chunk, pos or target"); }
-        if (i > 0 && std::pair(view.chunk[i], view.pos[i]) <= std::pair(view.chunk[i - 1], view.pos[i - 1])) {
-            fail("chunk and pos do not increase");
-        }
-        std::set<token_id> ids;
-        for (std::size_t j = 0; j < view.k; ++j) {
-            if (view.ids(j)[i] < 0) { fail("negative token id"); }
-            if (!ids.insert(view.ids(j)[i]).second) { fail("token id repeats"); }
-            if (j > 0 && view.logits(j)[i] > view.logits(j - 1)[i]) { fail("logits are not descending"); }
-        }
-    }
-}
-
 } // namespace detail
 
-/// Writes a text trace: the metadata as `#` lines, then one line a position, floats with six decimals (a trace that was
-/// read from such a file is written back byte for byte). Throws std::invalid_argument before the first byte when a
-/// reader would refuse the result, or when a word of the metadata holds a tab, a line break or another control byte.
+/// Writes a text trace: the skipped lines of the source, its metadata as `#` lines, then one line a position, floats
+/// with six decimals (a trace that was read from such a file is written back byte for byte). Throws
+/// std::invalid_argument before the first byte when a reader would refuse the result or take a line for something else.
 /// Whether `out` took the bytes is for the caller to check.
-template <trace_like T> void write_text_trace(std::ostream& out, const T& trace, const Metadata& metadata) {
+template <trace_like T> void write_text_trace(std::ostream& out, const T& trace, const TraceSource& source) {
     detail::require_writable(trace);
     const auto view = trace.view();
-    std::string text;
-    for (const Metadata::Line& line : metadata.lines()) {
-        std::string_view before = "# ";
-        for (const std::string& word : line) {
-            const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
-            if (std::any_of(word.begin(), word.end(), control)) {
-                throw std::invalid_argument("metadata with a tab, a line break or a control byte: " +
-                                            detail::excerpt(word));
-            }
-            text.append(before).append(word);
-            before = "\t";
-        }
-        text += '\n';
-    }
+    std::string text = detail::preamble_text(source);
     for (std::size_t i = 0; i < view.size(); ++i) {
         for (const auto column : {view.chunk, view.pos, view.target}) {
             detail::append_number(text, column[i]);
@@ -102,11 +66,18 @@ template <trace_like T> void write_text_trace(std::ostream& out, const T& trace,
     out.write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 
-/// Writes a text trace file with the trace's own metadata. It appears under its name only when it is complete. Throws
-/// as above, and io_error when it cannot be written.
-template <std::floating_point Real> void write_text_trace(const std::filesystem::path& path, const Trace<Real>& trace) {
+/// The same with metadata alone.
+template <trace_like T> void write_text_trace(std::ostream& out, const T& trace, const Metadata& metadata) {
+    write_text_trace(out, trace, TraceSource{.metadata = metadata});
+}
+
+/// Writes a text trace file of a trace that has a source. It appears under its name only when it is complete. Throws as
+/// above, and io_error when it cannot be written.
+template <trace_like T>
+requires requires(const T& trace) { trace.source; }
+void write_text_trace(const std::filesystem::path& path, const T& trace) {
     OutputFile file(path);
-    write_text_trace(file.stream(), trace, trace.source.metadata);
+    write_text_trace(file.stream(), trace, trace.source);
     file.commit();
 }
 

@@ -100,7 +100,7 @@ inline json to_json(const Metadata& metadata) {
 }
 
 inline json to_json(const TraceSource& source) {
-    return {{"path", source.path}, {"skipped_lines", source.skipped_lines}, {"metadata", to_json(source.metadata)}};
+    return {{"path", source.path}, {"skipped_lines", source.skipped_lines()}, {"metadata", to_json(source.metadata)}};
 }
 
 } // namespace report

@@ -29,7 +29,8 @@ inline std::string csv_number(std::optional<double> x) { return x && simd::is_fi
 inline std::string csv_report(const Matrix& matrix) {
     using namespace report;
     std::string out =
-        "name,tag,reference,candidate,verdict,error,positions,chunks,disagreements,threshold,decided,mismatches,"
+        "name,tag,reference,candidate,verdict,error,positions,skipped_non_finite,chunks,disagreements,threshold,"
+        "decided,mismatches,"
         "mismatch_rate,upper_bound,largest_gap,largest_gap_rank,logit_delta_p50,logit_delta_p99,logit_delta_max,"
         "reference_perplexity,candidate_perplexity,perplexity_percent,nll_difference,se_iid,se_clustered,se_hac,"
         "se_believed,p,p_holm,sign_test_p,mcnemar_p,warnings\n";
@@ -44,6 +45,7 @@ inline std::string csv_report(const Matrix& matrix) {
             row.insert(row.end(), {std::string(to_string(c.verdict)),
                                    "",
                                    std::to_string(c.positions),
+                                   std::to_string(c.skipped_non_finite),
                                    std::to_string(c.chunks),
                                    std::to_string(c.disagreements),
                                    csv_number(c.decided.threshold),
@@ -71,7 +73,7 @@ inline std::string csv_report(const Matrix& matrix) {
                                    std::to_string(c.warnings.size())});
         } else {
             row.insert(row.end(), {"error", pair.error});
-            row.resize(32);
+            row.resize(33);
         }
         for (std::size_t i = 0; i < row.size(); ++i) {
             if (i > 0) { out += ','; }

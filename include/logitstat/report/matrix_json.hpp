@@ -21,6 +21,7 @@ inline nlohmann::ordered_json to_json(const Matrix& matrix) {
     totals["verdicts"] = json::object();
     for (const auto& [verdict, count] : t.verdicts) { totals["verdicts"][std::string(to_string(verdict))] = count; }
     totals["positions"] = t.positions;
+    totals["skipped_non_finite"] = t.skipped_non_finite;
     totals["disagreements"] = t.disagreements;
     totals["decided"] = report::to_json(t.decided, matrix.confidence);
     totals["sweep"] = report::to_json(t.sweep, matrix.confidence);

@@ -33,6 +33,9 @@ inline std::vector<std::string> totals_sentences(const Matrix& matrix) {
             (rate.n == 0
                  ? std::string("no position was decided, nothing is excluded")
                  : bounds(rate) + " at " + level(matrix.confidence) + " confidence, positions taken as independent")};
+    if (t.skipped_non_finite > 0) {
+        sentences.push_back(counted(t.skipped_non_finite, "position") + " with non-finite values left out");
+    }
     if (t.largest_gap_pair) {
         const MatrixPair& pair = matrix.pairs[*t.largest_gap_pair];
         const Disagreement& worst = *pair.comparison->largest_gap;

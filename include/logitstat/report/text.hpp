@@ -46,8 +46,8 @@ class TextReport {
     void arm(const std::string& label, const TraceSource& source) {
         line(pad_right(label, 11) + (source.path.empty() ? "(in memory)" : printable(source.path)));
         if (const std::string name = arm_name(source); !name.empty()) { line(std::string(11, ' ') + name); }
-        if (source.skipped_lines > 0) {
-            line(std::string(11, ' ') + counted(static_cast<std::int64_t>(source.skipped_lines), "line") +
+        if (source.skipped_lines() > 0) {
+            line(std::string(11, ' ') + counted(static_cast<std::int64_t>(source.skipped_lines()), "line") +
                  " ahead of the data skipped");
         }
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -41,10 +42,14 @@ template <std::floating_point Real> struct TraceView {
 
 /// Where a trace came from, for the report and for the like-for-like check.
 struct TraceSource {
-    std::string path;                  ///< empty for a trace made in memory
-    std::size_t skipped_lines = 0;     ///< lines ahead of the data that were neither metadata nor data
-    std::vector<std::string> warnings; ///< what the reader noticed and could not decide
-    Metadata metadata;
+    std::string path = {};    ///< empty for a trace made in memory
+    std::string skipped = {}; ///< lines ahead of the data that were neither metadata nor data, each with \n
+    std::vector<std::string> warnings = {}; ///< what the reader noticed and could not decide
+    Metadata metadata = {};
+
+    std::size_t skipped_lines() const {
+        return static_cast<std::size_t>(std::count(skipped.begin(), skipped.end(), '\n'));
+    }
 };
 
 /// A trace that owns its columns (layout as TraceView) and knows its source.

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+
+#include "logitstat/simd/exp.hpp"
+#include "logitstat/simd/logits.hpp"
+
+/// log sum exp of one row of logits in one streaming pass, and the pass itself, for reductions that go with it.
+namespace logitstat::simd {
+
+/// Logits worked on together: they stay in the first-level cache (4 KiB of float) for what is done to a block twice.
+inline constexpr std::size_t row_block = 1024;
+
+/// What a pass over a row gives: max = max x, sum = sum exp(x - max), both in double and kept apart, so that
+/// log-sum-exp minus a logit can be had without cancellation. `refused` is the index of a NaN or +infinity (the first
+/// in its row; max and sum are then worthless), or the row's length.
+struct RowSum {
+    double max = 0;
+    double sum = 0;
+    std::size_t refused = 0;
+    double log_sum_exp() const { return max + std::log(sum); }
+};
+
+namespace detail {
+
+template <class Real> struct BlockSum {
+    Real max;
+    double sum; ///< of exp(x - reference); worthless when max > reference
+    bool has_non_finite;
+};
+
+/// Maximum, sum of exp(x - reference) and a look for non-finite values, in one pass over a block. Precondition: n is a
+/// multiple of two_batches.
+template <class Arch, logit_type T> BlockSum<wide_t<T>> sum_block(const T* x, std::size_t n, wide_t<T> reference) {
+    using Real = wide_t<T>;
+    using reals = batch<Real, Arch>;
+    constexpr std::size_t step = two_batches<T, Arch>, group = 8 * step;
+    const reals shift(reference);
+    reals highest(std::numeric_limits<Real>::lowest()), total(Real(0));
+    batch<carry_word<T>, Arch> carry(carry_word<T>(0));
+    // Chains of eight additions, then chains of groups: one long chain of equal terms would round the same way each
+    // time.
+    for (std::size_t i = 0; i < n;) {
+        reals even(Real(0)), odd(Real(0));
+        for (const std::size_t end = std::min(n, i + group); i < end; i += step) {
+            carry |= non_finite_carry<Arch>(x + i);
+            const auto [a, b] = load_two<Arch>(x + i);
+            highest = xsimd::max(highest, xsimd::max(a, b));
+            even += exp_nonpositive<Arch>(a - shift);
+            odd += exp_nonpositive<Arch>(b - shift);
+        }
+        total += even + odd;
+    }
+    std::array<Real, reals::size> lanes;
+    highest.store_unaligned(lanes.data());
+    const Real max = *std::max_element(lanes.begin(), lanes.end());
+    total.store_unaligned(lanes.data());
+    double sum = 0;
+    for (const Real lane : lanes) { sum += static_cast<double>(lane); }
+    return {max, sum, (or_lanes(carry) & carry_bits<T>) != 0};
+}
+
+} // namespace detail
+
+/// One streaming pass over a row, block by block. After each block that holds neither NaN nor +infinity,
+/// on_block(block, first index, maximum of the block as wide_t<T>) may look at it while it is in the cache. O(V).
+///
+/// -infinity is a logit like any other (probability 0); a row without a finite logit has max = lowest() and a sum
+/// without meaning, as has an empty row. Relative error of the sum: about 2e-7 for float and narrower types, 1e-15 for
+/// double.
+template <class Arch = xsimd::default_arch, logit_type T, class OnBlock>
+RowSum sweep_row(std::span<const T> row, OnBlock on_block) {
+    using Real = wide_t<T>;
+    constexpr std::size_t step = two_batches<T, Arch>;
+    static_assert(row_block % step == 0);
+    Real reference = std::numeric_limits<Real>::lowest();
+    RowSum result{0, 0, row.size()};
+    std::array<T, row_block> tail;
+    for (std::size_t first = 0; first < row.size(); first += row_block) {
+        const std::span<const T> block = row.subspan(first, std::min(row_block, row.size() - first));
+        const T* x = block.data();
+        std::size_t n = block.size();
+        if (n % step != 0) { // the last block, made whole by logits that add nothing
+            const auto end = std::copy(block.begin(), block.end(), tail.begin());
+            n += step - n % step;
+            std::fill(end, tail.begin() + static_cast<std::ptrdiff_t>(n),
+                      static_cast<T>(-std::numeric_limits<Real>::infinity()));
+            x = tail.data();
+        }
+        // The reference is the maximum so far. The few blocks that raise it are summed a second time.
+        auto sum = detail::sum_block<Arch>(x, n, reference);
+        if (sum.has_non_finite) {
+            const auto bad = std::find_if(block.begin(), block.end(), is_nan_or_positive_infinity<T>);
+            if (bad != block.end()) {
+                result.refused = first + static_cast<std::size_t>(bad - block.begin());
+                return result;
+            }
+        }
+        if (sum.max > reference) {
+            result.sum *= std::exp(static_cast<double>(reference) - static_cast<double>(sum.max));
+            reference = sum.max;
+            sum = detail::sum_block<Arch>(x, n, reference);
+        }
+        result.sum += sum.sum;
+        on_block(block, first, sum.max);
+    }
+    result.max = static_cast<double>(reference);
+    return result;
+}
+
+/// max and sum of a row: sweep_row that does nothing else.
+template <class Arch = xsimd::default_arch, logit_type T> RowSum log_sum_exp(std::span<const T> row) {
+    return sweep_row<Arch>(row, [](std::span<const T>, std::size_t, wide_t<T>) {});
+}
+
+} // namespace logitstat::simd

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "logitstat/simd/logits.hpp"
+
+namespace logitstat::simd {
+
+/// The k largest logits of a row that comes block by block, in order of the ids; of equal logits the lowest ids.
+/// Precondition: no NaN, k >= 1. O(V) comparisons of registers, plus O(log k) for each logit that is among the k best
+/// of those before it: about k ln(V / k) of them in a row in random order.
+template <class Real> class TopK {
+  public:
+    struct Candidate {
+        Real logit;
+        std::int32_t id;
+    };
+
+    explicit TopK(std::size_t k) : k_(k) { heap_.reserve(k); }
+
+    /// May a block with this maximum hold a logit that enters? An equal one came before and keeps its place.
+    bool may_enter(Real max) const { return heap_.size() < k_ || max > heap_.front().logit; }
+
+    /// Looks at the logits of ids first, first + 1, ... Their ids are above all those seen before.
+    template <class Arch, logit_type T> void scan(std::span<const T> block, std::size_t first) {
+        using reals = batch<Real, Arch>;
+        constexpr std::size_t step = two_batches<T, Arch>, group = 8 * step;
+        const auto id = [&](std::size_t i) { return static_cast<std::int32_t>(first + i); };
+        std::size_t i = 0;
+        for (; i < block.size() && heap_.size() < k_; ++i) { offer(widen(block[i]), id(i)); }
+        const auto look = [&](std::size_t at) {
+            const auto [a, b] = load_two<Arch>(&block[at]);
+            if (!xsimd::any(xsimd::max(a, b) > reals(heap_.front().logit))) { return; }
+            std::array<Real, step> lanes;
+            a.store_unaligned(lanes.data());
+            b.store_unaligned(lanes.data() + reals::size);
+            for (std::size_t j = 0; j < step; ++j) { offer(lanes[lane_of<T, Arch>(j)], id(at + j)); }
+        };
+        for (; i + group <= block.size(); i += group) { // most groups hold none: one comparison tells
+            reals highest(std::numeric_limits<Real>::lowest());
+            for (std::size_t j = i; j < i + group; j += step) {
+                const auto [a, b] = load_two<Arch>(&block[j]);
+                highest = xsimd::max(highest, xsimd::max(a, b));
+            }
+            if (!xsimd::any(highest > reals(heap_.front().logit))) { continue; }
+            for (std::size_t j = i; j < i + group; j += step) { look(j); }
+        }
+        for (; i + step <= block.size(); i += step) { look(i); }
+        for (; i < block.size(); ++i) { offer(widen(block[i]), id(i)); }
+    }
+
+    /// Best first; all of them when fewer than k were seen.
+    std::vector<Candidate> sorted() && {
+        std::sort_heap(heap_.begin(), heap_.end(), better);
+        return std::move(heap_);
+    }
+
+  private:
+    static bool better(const Candidate& a, const Candidate& b) {
+        return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+    }
+
+    void offer(Real logit, std::int32_t id) {
+        if (!may_enter(logit)) { return; }
+        if (heap_.size() == k_) {
+            std::pop_heap(heap_.begin(), heap_.end(), better);
+            heap_.back() = {logit, id};
+        } else {
+            heap_.push_back({logit, id});
+        }
+        std::push_heap(heap_.begin(), heap_.end(), better);
+    }
+
+    std::size_t k_;
+    std::vector<Candidate> heap_; ///< the worst in front
+};
+
+} // namespace logitstat::simd

@@ -1,0 +1,1 @@
+#error "a header that must do without nlohmann-json includes it"

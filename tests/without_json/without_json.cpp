@@ -1,0 +1,16 @@
+// The headers that logitstat.hpp names as free of nlohmann-json. Here <nlohmann/json.hpp> is an error.
+
+#include "logitstat/compare.hpp"
+#include "logitstat/io/manifest.hpp"
+#include "logitstat/io/text_trace_reader.hpp"
+#include "logitstat/io/text_trace_writer.hpp"
+#include "logitstat/noise_floor.hpp"
+#include "logitstat/report/markdown.hpp"
+#include "logitstat/report/text.hpp"
+#include "logitstat/trace/converted.hpp"
+#include "logitstat/trace/eigen.hpp"
+
+std::string compare_text(const std::string& reference, const std::string& candidate) {
+    return logitstat::text_report(
+        logitstat::compare(logitstat::read_text_trace(reference), logitstat::read_text_trace(candidate)));
+}
