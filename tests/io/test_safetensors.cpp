@@ -29,7 +29,7 @@ using logitstat::write_safetensors;
 namespace {
 
 struct BadHeader {
-    const char* name;
+    std::string name;
     std::string header;
     std::string message; // after the path
     std::size_t data_size = 8;

@@ -94,12 +94,12 @@ TEST_CASE("convert_trace: --recover") {
     const std::string text = read_file(example);
     const std::size_t last = text.rfind('\n', text.size() - 2) + 1;
     const auto killed = folder.write("killed.tsv", text.substr(0, last + 30));
-    check_refused(convert({killed, folder.path("x.tsv")}), "killed.tsv:326:");
+    check_refused(convert({killed, folder.path("x.tsv")}), "killed.tsv:327:");
     const Finished run = convert({killed, folder.path("whole.tsv"), "--recover"});
     CHECK(run.status == 0);
     // Its metadata announce more positions than are left: two warnings.
     CHECK(contains(run.err,
-                   "convert_trace: warning: " + killed + ":326: the last line has no newline and was dropped: '"));
+                   "convert_trace: warning: " + killed + ":327: the last line has no newline and was dropped: '"));
     CHECK((read_file(folder.path("whole.tsv")) == text.substr(0, last)));
     CHECK_FALSE(folder.names().contains("x.tsv"));
 }
@@ -116,7 +116,7 @@ TEST_CASE("convert_trace: --info says what a trace is") {
                           std::to_string(std::filesystem::file_size(path)) +
                           " bytes\nholds       3 positions in 2 chunks, 2 candidates each\nmean NLL    1.000000 nats\n"
                           "perplexity  2.7183\nskipped     1 line ahead of the data\n"
-                          "metadata    model  a model  device  some GPU\n            remark \\x1b[31m\n");
+                          "metadata    model  a model  device  some GPU\n            remark ?[31m\n");
     const auto plain = folder.write("p.tsv", "# model\ta model\n0\t0\t10\t1.500000\t10,7\t3.0,0.5\n");
     check_silent(convert({plain, folder.path("p.safetensors"), "--float"}));
     const Finished binary = convert({"--info", folder.path("p.safetensors")});

@@ -470,6 +470,7 @@ TEST_CASE("correctness_matrix: every CSV field is the JSON's figure") {
             continue;
         }
         const std::map<std::string, json> expected{{"positions", c["positions"]},
+                                                   {"skipped_non_finite", c["skipped_non_finite"]},
                                                    {"chunks", c["chunks"]},
                                                    {"disagreements", c["top1"]["disagreements"]},
                                                    {"threshold", c["decided"]["threshold"]},
