@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -76,6 +78,36 @@ inline std::vector<double> gaps(const std::string& option, const std::vector<std
 inline CLI::Validator not_empty() {
     return CLI::Validator([](std::string& path) { return std::string(path.empty() ? "empty file name" : ""); }, "");
 }
+
+/// True when writing to both names would lose one of them. Devices and pipes lose nothing; "-" is standard output.
+inline bool same_file(const std::string& a, const std::string& b) {
+    namespace fs = std::filesystem;
+    std::error_code none;
+    return a != "-" && b != "-" && (!fs::exists(a, none) || fs::is_regular_file(a, none)) &&
+           fs::weakly_canonical(a, none) == fs::weakly_canonical(b, none);
+}
+
+/// "12 of 40 pairs" on one line of a terminal, once the work has taken a second; wiped at the end.
+class Progress {
+  public:
+    explicit Progress(const char* items) : items_(items) {}
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+    ~Progress() {
+        if (shown_) { std::fputs("\r\x1b[K", stderr); }
+    }
+    void operator()(std::size_t done, std::size_t total) {
+        const bool is_long = std::chrono::steady_clock::now() - start_ > std::chrono::seconds(1);
+        if (!is_long || isatty(STDERR_FILENO) == 0) { return; }
+        std::fprintf(stderr, "\r%zu of %zu %s", done, total, items_);
+        shown_ = true;
+    }
+
+  private:
+    const char* items_;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    bool shown_ = false;
+};
 
 /// The options of a comparison, as text until `options` has looked at them.
 class CompareFlags {

@@ -1,13 +1,8 @@
 // correctness_matrix: many pairs of traces in, the tables and the one verdict of a correctness document out.
 
-#include <atomic>
-#include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
-
-#include <unistd.h>
 
 #include "cli.hpp"
 #include "logitstat/logitstat.hpp"
@@ -15,28 +10,6 @@
 #include "logitstat/report/matrix_json.hpp"
 #include "logitstat/report/matrix_markdown.hpp"
 #include "logitstat/report/matrix_text.hpp"
-
-namespace {
-
-/// "12 of 40 pairs" on one line of a terminal, once the work has taken a second; wiped at the end.
-class Progress {
-  public:
-    ~Progress() {
-        if (shown_) { std::fputs("\r\x1b[K", stderr); }
-    }
-    void operator()(std::size_t done, std::size_t total) {
-        const bool is_long = std::chrono::steady_clock::now() - start_ > std::chrono::seconds(1);
-        if (!is_long || isatty(STDERR_FILENO) == 0) { return; }
-        std::fprintf(stderr, "\r%zu of %zu pairs", done, total);
-        shown_ = true;
-    }
-
-  private:
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-    bool shown_ = false;
-};
-
-} // namespace
 
 int main(int argc, char** argv) {
     CLI::App app("Compares many pairs of logit traces and gives one verdict over all.", "correctness_matrix");
@@ -102,7 +75,7 @@ int main(int argc, char** argv) {
         outputs.check(inputs);
 
         const auto matrix = [&] {
-            Progress progress;
+            cli::Progress progress("pairs");
             return logitstat::compare_pairs(pairs, options, thread_count, std::ref(progress));
         }();
         outputs.write([&] { return logitstat::text_report(matrix, {.color = outputs.use_color()}); },
