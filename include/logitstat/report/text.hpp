@@ -135,12 +135,13 @@ class TextReport {
     void worst() {
         if (c.worst.empty()) { return; }
         heading("The worst disagreements, by the reference's gap");
-        line("    position     chunk       pos    target  reference  candidate         gap    ulps  rank in candidate");
+        line("    position     chunk       pos    target  reference  candidate         gap        ulps  rank in "
+             "candidate");
         for (const Disagreement& d : c.worst) {
             line(pad_left(std::to_string(d.index), 12) + pad_left(std::to_string(d.chunk), 10) +
                  pad_left(std::to_string(d.pos), 10) + pad_left(std::to_string(d.target), 10) +
                  pad_left(std::to_string(d.reference_token), 11) + pad_left(std::to_string(d.candidate_token), 11) +
-                 pad_left(figure(d.gap, 6), 12) + pad_left(d.ulps ? fixed(*d.ulps, 1) : "n/a", 8) + "  " +
+                 pad_left(figure(d.gap, 6), 12) + pad_left(d.ulps ? fixed(*d.ulps, 1) : "n/a", 12) + "  " +
                  (d.rank ? std::to_string(*d.rank) : rank_name(d.rank, c.candidate_k)));
         }
     }
