@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # examples/quickstart.sh [REFERENCE CANDIDATE [OPTION...]]
 #
-# Builds the programs and compares two traces; without arguments, the small pair under examples/data.
+# Builds the programs and compares two traces. Without arguments: runs a small language model in several arithmetics
+# (float32, bfloat16, int8, one with a bug, ...) and compares each of them with float32.
 # Installs missing packages where apt-get and the right to use it are there, otherwise names them.
 set -euo pipefail
 
-case "${1:-}" in -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
+case "${1:-}" in -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
 [ $# -ne 1 ] || { echo "usage: examples/quickstart.sh [REFERENCE CANDIDATE [OPTION...]]" >&2; exit 2; }
 
 here=$PWD
@@ -13,19 +14,52 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 checkout=$PWD
 . .ci/setup.sh
 
+programs="compare_traces correctness_matrix"
+[ $# -ne 0 ] || programs="$programs capture_tiny_lm"
 {
     say "configuring into build/quickstart"
     configure build/quickstart "$program_packages" -DCMAKE_BUILD_TYPE=Release \
         -DLOGITSTAT_BUILD_TESTS=OFF -DLOGITSTAT_BUILD_BENCHES=OFF
-    say "building compare_traces and correctness_matrix"
-    cmake --build build/quickstart --target compare_traces correctness_matrix --parallel "$(nproc 2>/dev/null || echo 2)"
+    say "building $programs"
+    # shellcheck disable=SC2086
+    cmake --build build/quickstart --target $programs --parallel "$(nproc 2>/dev/null || echo 2)"
 } >&2
 
-program=$checkout/build/quickstart/examples/compare_traces
-if [ $# -eq 0 ]; then
-    say "comparing examples/data/float32.tsv with examples/data/int8.tsv" >&2
-    exec "$program" examples/data/float32.tsv examples/data/int8.tsv --top 5
+bin=build/quickstart/examples
+if [ $# -ne 0 ]; then
+    cd "$here"
+    say "comparing $1 with $2" >&2
+    exec "$checkout/$bin/compare_traces" "$@"
 fi
-cd "$here"
-say "comparing $1 with $2" >&2
-exec "$program" "$@"
+
+traces=build/quickstart/tiny_lm
+mkdir -p "$traces"
+printf 'name\ttag\treference\tcandidate\n' >"$traces/pairs.tsv"
+say "scoring examples/tiny_lm/held_out.txt with a small language model, in:" >&2
+$bin/capture_tiny_lm --arms >&2
+for arm in $($bin/capture_tiny_lm --arms | cut -d' ' -f1); do
+    $bin/capture_tiny_lm "$arm" "$traces/$arm.tsv"
+    [ "$arm" = float32 ] || printf 'tiny_lm\t%s\tfloat32.tsv\t%s.tsv\n' "$arm" "$arm" >>"$traces/pairs.tsv"
+done
+
+say "comparing each with float32: correctness_matrix $traces/pairs.tsv" >&2
+status=0
+$bin/correctness_matrix "$traces/pairs.tsv" --csv "$traces/matrix.csv" || status=$?
+[ $status -eq 1 ] || { echo "correctness_matrix ended with $status, not with 1 (a pair fails)" >&2; exit 2; }
+
+# A kernel with a bug must fail; another order of summation and narrower types must not.
+unexpected() { echo "unexpected: $1 is '$2'" >&2; exit 1; }
+while IFS=, read -r _ arm _ _ verdict _; do
+    case $arm,$verdict in
+    tag,verdict | broken,fail | int4,*) ;;
+    broken,*) unexpected "$arm" "$verdict" ;;
+    *,identical | *,pass) ;;
+    *) unexpected "$arm" "$verdict" ;;
+    esac
+done <"$traces/matrix.csv"
+cat <<EOF
+
+As expected: rounding moves few best tokens, none that float32 had decided; 4 bits cost perplexity; the bug fails. Because
+a pair fails, correctness_matrix itself ends with status 1, which is how it gates. One pair in full:
+  $bin/compare_traces $traces/float32.tsv $traces/int4.tsv
+EOF

@@ -138,7 +138,7 @@ class Batches {
 
 int main(int argc, char** argv) {
     CLI::App app("Trains tiny_lm on the bytes of text files and writes its weights.", "train_tiny_lm");
-    std::string output, held_out_path = PROJECT_FOLDER "/examples/tiny_lm/held_out.txt", steps_text = "8000",
+    std::string output, held_out_path = PROJECT_FOLDER "/examples/tiny_lm/held_out.txt", steps_text = "6000",
                         rate_text = "0.004", seed = "1";
     std::vector<std::string> texts;
     app.add_option("OUTPUT", output, "weights, written anew at each line of progress")
