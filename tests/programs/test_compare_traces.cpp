@@ -24,8 +24,8 @@ using test::TempFolder;
 
 namespace {
 
-const std::string reference_path = EXAMPLE_DATA "/float32.tsv";
-const std::string candidate_path = EXAMPLE_DATA "/int8.tsv";
+const std::string reference_path = TEST_DATA "/trigram_float32.tsv";
+const std::string candidate_path = TEST_DATA "/trigram_int8.tsv";
 
 Finished compare_traces(std::vector<std::string> arguments, const test::RunOptions& options = {}) {
     arguments.insert(arguments.begin(), COMPARE_TRACES);
@@ -101,7 +101,7 @@ std::vector<std::string> traces_and(std::vector<std::string> more) {
 
 // ---- what it reports -----------------------------------------------------------------------------------------------
 
-TEST_CASE("compare_traces: the text report of the example pair") {
+TEST_CASE("compare_traces: the text report of a pair") {
     const Finished run = compare_example({});
     CHECK(run.status == 0);
     CHECK(run.err == "");
@@ -121,7 +121,7 @@ TEST_CASE("compare_traces: the text report of the example pair") {
     for (std::string line; std::getline(lines, line);) {
         CAPTURE(line);
         CHECK_FALSE(line.ends_with(" "));
-        CHECK((line.size() <= 120 || contains(line, EXAMPLE_DATA)));
+        CHECK((line.size() <= 120 || contains(line, TEST_DATA)));
     }
 }
 
@@ -325,7 +325,7 @@ TEST_CASE("compare_traces: reports in files come beside the text; the same bytes
     CHECK(test::read_file(folder.path("r.json")) == test::read_file(folder.path("s.json")));
 }
 
-TEST_CASE("compare_traces: the Markdown report of the example pair") {
+TEST_CASE("compare_traces: the Markdown report of a pair") {
     const Finished run = compare_example({"--markdown", "-", "--top", "3"});
     CHECK(run.status == 0);
     const auto tables = test::markdown_tables(run.out);
@@ -534,7 +534,7 @@ TEST_CASE("compare_traces: --ulps and --storage are the second sweep") {
 }
 
 TEST_CASE("compare_traces: --max-mismatches and --min-decided change the verdict and nothing else") {
-    // At a gap of 0.02 the example pair has 15 mismatches at 282 positions.
+    // At a gap of 0.02 the pair has 15 mismatches at 282 positions.
     const auto verdict = [](const std::vector<std::string>& more, int status) {
         std::vector<std::string> arguments = traces_and({"--decided", "0.02"});
         arguments.insert(arguments.end(), more.begin(), more.end());
@@ -626,7 +626,7 @@ TEST_CASE("compare_traces: --confidence is that of every interval") {
 }
 
 TEST_CASE("compare_traces: --lag and --separate-chunks reach the autocorrelation-consistent errors") {
-    // R, sandwich, d the differences of the example pair: sqrt(NeweyWest(lm(d ~ 1), lag=12, prewhite=FALSE,
+    // R, sandwich, d the differences of a pair: sqrt(NeweyWest(lm(d ~ 1), lag=12, prewhite=FALSE,
     // adjust=TRUE)); within chunks, with e <- d - mean(d): s <- 0; for (g in 0:7) { x <- e[a$chunk==g]; s <- s +
     // sum(x^2) + 2*sum(sapply(1:5, function(l) (1-l/6)*sum(x[(l+1):40]*x[1:(40-l)]))) }; sqrt(s/(n*(n-1)))
     const json usual = figures(traces()), long_lag = figures(traces_and({"--lag", "12"})),

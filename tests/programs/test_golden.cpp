@@ -64,10 +64,11 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 enum class exact { yes, but_for_rounding };
 
 /// Runs a program in the folder of the example data and holds its output against a file of tests/golden/.
+/// The example pair fails, which is status 1.
 void check_golden(const std::string& name, std::vector<std::string> command, exact how = exact::yes) {
     command.insert(command.begin(), {"sh", "-c", "cd \"$0\" && exec \"$@\"", EXAMPLE_DATA});
     const test::Finished run = test::run(command);
-    CHECK(run.status == 0);
+    CHECK(run.status == 1);
     CHECK(run.err == "");
     const std::string path = std::string(GOLDEN_FILES "/") + name;
     const char* update = std::getenv("LOGITSTAT_UPDATE_GOLDEN");
@@ -89,7 +90,7 @@ void check_golden(const std::string& name, std::vector<std::string> command, exa
     CHECK(run.out.ends_with("\n") == golden.ends_with("\n"));
 }
 
-const std::vector<std::string> pair{COMPARE_TRACES, "float32.tsv", "int8.tsv", "--top", "3"},
+const std::vector<std::string> pair{COMPARE_TRACES, "float32.tsv", "int4.tsv", "--top", "3"},
     pairs{CORRECTNESS_MATRIX, "pairs.tsv"};
 
 std::vector<std::string> with(std::vector<std::string> command, const std::string& flag) {

@@ -21,7 +21,7 @@
 #include "stats/random_pair.hpp"
 
 // That compare() composes the statistics of certainty rightly: what it hands to them is counted here by plain loops,
-// and on the example pair every figure is that of R.
+// and on the trigram pair every figure is that of R.
 
 using namespace logitstat;
 using oracle::Pair;
@@ -531,15 +531,16 @@ TEST_CASE("the noise floor of figures that do not exist") {
     CHECK_FALSE(figures[4].beyond);
 }
 
-// ---- the example pair, against R -----------------------------------------------------------------------------------
+// ---- the trigram pair, against R -----------------------------------------------------------------------------------
 
-TEST_CASE("the example pair: errors, tests and intervals are R's") {
-    // R 4.2, sandwich 3.0, in examples/data:
+TEST_CASE("the trigram pair: errors, tests and intervals are R's") {
+    // R 4.2, sandwich 3.0, in tests/data:
     //   library(sandwich); library(survey)
     //   first <- function(s, j) sapply(strsplit(s, ","), function(v) as.numeric(v[j]))
     //   read <- function(f) setNames(read.table(f, sep="\t"), c("chunk","pos","target","nll","ids","logits"))
-    //   a <- read("float32.tsv"); b <- read("int8.tsv"); d <- b$nll - a$nll; n <- length(d)
-    const Comparison c = compare(read_trace(EXAMPLE_DATA "/float32.tsv"), read_trace(EXAMPLE_DATA "/int8.tsv"));
+    //   a <- read("trigram_float32.tsv"); b <- read("trigram_int8.tsv"); d <- b$nll - a$nll; n <- length(d)
+    const Comparison c =
+        compare(read_trace(TEST_DATA "/trigram_float32.tsv"), read_trace(TEST_DATA "/trigram_int8.tsv"));
     REQUIRE(c.positions == 320);
     REQUIRE(c.chunks == 8);
 
@@ -600,9 +601,9 @@ TEST_CASE("the example pair: errors, tests and intervals are R's") {
     // binom.test(k, m)$conf.int; binom.test(k, m, alternative="less")$conf.int[2]
     const auto check_rate = [&](double t, std::int64_t k, std::int64_t m, double lo, double hi, double bound) {
         CAPTURE(t);
-        const DecidedCount count =
-            compare(read_trace(EXAMPLE_DATA "/float32.tsv"), read_trace(EXAMPLE_DATA "/int8.tsv"), {.decided_gap = t})
-                .decided;
+        const DecidedCount count = compare(read_trace(TEST_DATA "/trigram_float32.tsv"),
+                                           read_trace(TEST_DATA "/trigram_int8.tsv"), {.decided_gap = t})
+                                       .decided;
         CHECK(count == DecidedCount{t, m, k});
         const Proportion rate = c.rate(count);
         CHECK(expected::close(rate.interval.lo, lo, 1e-12));

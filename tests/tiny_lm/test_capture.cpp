@@ -152,6 +152,27 @@ TEST_CASE("capture_tiny_lm: narrow arms record narrow logits") {
     }
 }
 
+TEST_CASE("capture_tiny_lm: the example pair is what the program captures today") {
+    const TempFolder mine;
+    const auto near = [](double a, double b) { return std::abs(a - b) < 1e-3; }; // another compiler rounds differently
+    for (const std::string arm : {"float32", "int4"}) {
+        CAPTURE(arm);
+        REQUIRE(capture({arm, mine.path(arm), "32", "18", "8", "64"}).status == 0); // as examples/data/make_pair.sh
+        const auto now = logitstat::read_trace(mine.path(arm)),
+                   kept = logitstat::read_trace(EXAMPLE_DATA "/" + arm + ".tsv");
+        CHECK(now.source.metadata == kept.source.metadata);
+        REQUIRE(now.size() == kept.size());
+        REQUIRE(now.k == kept.k);
+        bool same = true;
+        for (std::size_t i = 0; i < now.size(); ++i) {
+            same = same && now.chunk[i] == kept.chunk[i] && now.pos[i] == kept.pos[i] &&
+                   now.target[i] == kept.target[i] && near(now.nll[i], kept.nll[i]) &&
+                   near(now.top_logits[i], kept.top_logits[i]);
+        }
+        CHECK(same);
+    }
+}
+
 TEST_CASE("capture_tiny_lm: arguments, text and weights of the user's own") {
     const TempFolder mine;
     const std::string text = mine.write("text", "one two three");

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the example pair float32.tsv and int8.tsv into the folder of this script.
+"""Writes the pair trigram_float32.tsv and trigram_int8.tsv, which tests know the figures of, into the folder of this script.
 
 The model is small but real: an interpolated byte trigram model, estimated on the first part of this project's LICENSE
 and scored, teacher-forced, on the rest. The reference arm takes the logits as they are; the candidate arm rounds them
 to the grid of an int8 output layer. Needs only Python.
 
-usage: examples/data/make_pair.py
+usage: tests/data/make_trigram_pair.py
 """
 import math
 import pathlib
@@ -68,8 +68,8 @@ def main():
     text = (folder / "../../LICENSE").read_bytes()
     start = len(text) - CHUNKS * CHUNK_TOKENS
     model = estimate(text[:start])
-    trace(folder / "float32.tsv", "byte trigram model", "CPU (float32 logits)", text, start, model, lambda x: x)
-    trace(folder / "int8.tsv", "byte trigram model", "CPU (int8 logits)", text, start, model, int8)
+    trace(folder / "trigram_float32.tsv", "byte trigram model", "CPU (float32 logits)", text, start, model, lambda x: x)
+    trace(folder / "trigram_int8.tsv", "byte trigram model", "CPU (int8 logits)", text, start, model, int8)
 
 
 if __name__ == "__main__":
