@@ -191,14 +191,6 @@ class CompareFlags {
     bool separate_ = false, skip_non_finite_ = false, strict_ = false;
 };
 
-/// True when writing to both names would lose one of them. Devices and pipes lose nothing.
-inline bool same_file(const std::string& a, const std::string& b) {
-    namespace fs = std::filesystem;
-    std::error_code none;
-    return a != "-" && b != "-" && (!fs::exists(a, none) || fs::is_regular_file(a, none)) &&
-           fs::weakly_canonical(a, none) == fs::weakly_canonical(b, none);
-}
-
 /// Reports into files or standard output. Nothing appears unless everything could be written: bytes go to the files,
 /// then to standard output, and then the files get their names.
 class Outputs {
