@@ -147,6 +147,8 @@ class TemporaryFolder {
     const std::filesystem::path& path() const { return path_; }
 
     std::filesystem::path write(std::string_view name, std::string_view bytes) const {
+        // A file system may flush a file that is truncated and written anew: ten thousands of those take minutes.
+        std::filesystem::remove(path_ / name);
         std::ofstream file(path_ / name, std::ios::binary);
         file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
         REQUIRE(file.flush().good());

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <random>
 #include <set>
@@ -63,7 +64,7 @@ std::string text_of(const auto& trace) {
 TEST_CASE_TEMPLATE("a trace comes back bit by bit, in place, whatever its shape", Real, float, double) {
     TemporaryFolder folder;
     for (std::size_t k = 2; k <= 20; ++k) {
-        for (const std::size_t n : {1, 2, 7, 33}) {
+        for (const std::size_t n : std::initializer_list<std::size_t>{1, 2, 7, 33}) {
             CAPTURE(k);
             CAPTURE(n);
             const auto trace =

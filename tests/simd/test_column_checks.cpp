@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <random>
 #include <span>
@@ -22,7 +23,7 @@ constexpr std::size_t longest = 70; // some registers of every width, and a rema
 template <class Test> void sweep(const Test& test) {
     for (std::size_t n = 0; n <= longest; ++n) {
         for (std::size_t at = 0; at <= n; ++at) {
-            for (const std::size_t offset : {0, 1, 3}) { test(n, at, offset); }
+            for (const std::size_t offset : std::initializer_list<std::size_t>{0, 1, 3}) { test(n, at, offset); }
         }
     }
 }
@@ -104,8 +105,8 @@ TEST_CASE("first_not_increasing: the order of pairs, by brute force") {
 
 TEST_CASE("first_repeat: any two of k planes, at every place, for few and many planes") {
     std::mt19937 random(6);
-    for (const std::size_t k : {2, 3, 8, 20, 64, 65, 100}) {
-        for (const std::size_t n : {1, 3, 4, 7, 16, 33}) {
+    for (const std::size_t k : std::initializer_list<std::size_t>{2, 3, 8, 20, 64, 65, 100}) {
+        for (const std::size_t n : std::initializer_list<std::size_t>{1, 3, 4, 7, 16, 33}) {
             for (std::size_t at = 0; at <= n; ++at) {
                 std::vector<std::int32_t> planes(n * k);
                 for (std::size_t i = 0; i < n; ++i) { // a neighbour's ids do not count as repeats
