@@ -30,7 +30,7 @@ inline Weights<float> read_weights(const std::filesystem::path& path, const Shap
     Weights<float> weights(shape);
     const auto all = weights.all();
     for (const auto& [name, matrix] : all) {
-        const auto fail = [&](const std::string& reason) {
+        const auto fail = [&, name = name](const std::string& reason) {
             throw logitstat::parse_error(path.string(), "tensor '" + name + "' " + reason);
         };
         const logitstat::Tensor* tensor = file.find(name);
