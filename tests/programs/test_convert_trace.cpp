@@ -18,7 +18,7 @@ using test::TempFolder;
 
 namespace {
 
-const std::string example = EXAMPLE_DATA "/float32.tsv", other_example = EXAMPLE_DATA "/int8.tsv";
+const std::string example = TEST_DATA "/trigram_float32.tsv", other_example = TEST_DATA "/trigram_int8.tsv";
 
 Finished convert(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), CONVERT_TRACE);
