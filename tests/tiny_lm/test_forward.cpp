@@ -33,8 +33,8 @@ class PlainModel {
     Row next(std::uint8_t token) {
         const auto embedding = tensor("embedding");
         Row x(width);
-        for (int i = 0; i < width; ++i) { x[i] = embedding[token * width + i]; }
-        for (int l = 0; l < layers; ++l) {
+        for (std::size_t i = 0; i < width; ++i) { x[i] = embedding[token * width + i]; }
+        for (std::size_t l = 0; l < layers; ++l) {
             const std::string prefix = "layers." + std::to_string(l) + ".";
             add(x,
                 times(prefix + "attention_out", attend(l, times(prefix + "qkv", norm(prefix + "attention_norm", x)))));
@@ -49,7 +49,7 @@ class PlainModel {
     }
 
   private:
-    static constexpr int width = 64, heads = 4, layers = 4;
+    static constexpr std::size_t width = 64, heads = 4, layers = 4;
 
     std::span<const float> tensor(const std::string& name) const { return file_.values<float>(*file_.find(name)); }
     static void add(Row& x, const Row& y) {
@@ -70,12 +70,13 @@ class PlainModel {
         for (std::size_t i = 0; i < x.size(); ++i) { x[i] *= gain[i] / std::sqrt(squares / width + 1e-5L); }
         return x;
     }
-    Row attend(int layer, const Row& qkv) {
-        constexpr int size = width / heads, half = size / 2;
-        Row q(qkv.begin(), qkv.begin() + width), k(qkv.begin() + width, qkv.begin() + 2 * width);
+    Row attend(std::size_t layer, const Row& qkv) {
+        constexpr std::size_t size = width / heads, half = size / 2;
+        const Real* parts = qkv.data();
+        Row q(parts, parts + width), k(parts + width, parts + 2 * width);
         for (Row* row : {&q, &k}) {
-            for (int h = 0; h < width; h += size) {
-                for (int i = 0; i < half; ++i) {
+            for (std::size_t h = 0; h < width; h += size) {
+                for (std::size_t i = 0; i < half; ++i) {
                     const Real angle = position_ / std::pow(10000.0L, 2.0L * i / size);
                     Real &a = (*row)[h + i], &b = (*row)[h + half + i];
                     const Real turned = a * std::cos(angle) - b * std::sin(angle);
@@ -85,19 +86,19 @@ class PlainModel {
             }
         }
         keys_[layer].push_back(k);
-        values_[layer].emplace_back(qkv.begin() + 2 * width, qkv.end());
+        values_[layer].emplace_back(parts + 2 * width, parts + 3 * width);
         Row out(width);
-        for (int h = 0; h < width; h += size) {
+        for (std::size_t h = 0; h < width; h += size) {
             Row p;
             Real sum = 0;
             for (const Row& key : keys_[layer]) {
                 Real score = 0;
-                for (int i = h; i < h + size; ++i) { score += q[i] * key[i]; }
+                for (std::size_t i = h; i < h + size; ++i) { score += q[i] * key[i]; }
                 p.push_back(std::exp(score / std::sqrt(Real(size))));
                 sum += p.back();
             }
             for (std::size_t t = 0; t < p.size(); ++t) {
-                for (int i = h; i < h + size; ++i) { out[i] += p[t] / sum * values_[layer][t][i]; }
+                for (std::size_t i = h; i < h + size; ++i) { out[i] += p[t] / sum * values_[layer][t][i]; }
             }
         }
         return out;
@@ -105,7 +106,7 @@ class PlainModel {
 
     logitstat::SafetensorsFile file_;
     std::vector<std::vector<Row>> keys_, values_;
-    int position_ = 0;
+    std::size_t position_ = 0;
 };
 
 std::vector<std::uint8_t> held_out(std::size_t count) {
