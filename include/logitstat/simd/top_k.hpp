@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -23,6 +24,12 @@ template <class Real> class TopK {
     };
 
     explicit TopK(std::size_t k) : k_(k) { heap_.reserve(k); }
+
+    /// When k logits are known to be at least `floor` (finite), only those are looked at: the heap begins full of what
+    /// each of them displaces.
+    TopK(std::size_t k, Real floor)
+        : k_(k), heap_(k, Candidate{std::nextafter(floor, -std::numeric_limits<Real>::infinity()),
+                                    std::numeric_limits<std::int32_t>::max()}) {}
 
     /// May a block with this maximum hold a logit that enters? An equal one came before and keeps its place.
     bool may_enter(Real max) const { return heap_.size() < k_ || max > heap_.front().logit; }
