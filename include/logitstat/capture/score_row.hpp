@@ -48,7 +48,7 @@ std::string try_score_row(std::span<const T> row, std::size_t target, std::size_
     score.logits.resize(k);
     for (std::size_t j = 0; j < k; ++j) {
         score.ids[j] = best[j].id;
-        score.logits[j] = static_cast<double>(best[j].logit);
+        score.logits[j] = best[j].logit;
     }
     return "";
 }

@@ -34,7 +34,7 @@ namespace detail {
 
 template <class Real> struct BlockSum {
     Real max;
-    double sum; ///< of exp(x - reference); worthless when max > reference
+    double sum;          ///< of exp(x - reference); worthless when max > reference
     bool has_non_finite; ///< also when the sum of the logits overflows
 };
 
@@ -63,11 +63,8 @@ template <class Arch, logit_type T> BlockSum<wide_t<T>> sum_block(const T* x, st
     std::array<Real, reals::size> lanes;
     highest.store_unaligned(lanes.data());
     const Real max = *std::max_element(lanes.begin(), lanes.end());
-    total.store_unaligned(lanes.data());
-    double sum = 0;
-    for (const Real lane : lanes) { sum += static_cast<double>(lane); }
     (logits_a + logits_b).store_unaligned(lanes.data());
-    return {max, sum, !std::all_of(lanes.begin(), lanes.end(), is_finite<Real>)};
+    return {max, sum_in_double(total), !std::all_of(lanes.begin(), lanes.end(), is_finite<Real>)};
 }
 
 } // namespace detail

@@ -38,18 +38,17 @@ template <class Arch> batch<float, Arch> load_halves(const Eigen::half* from);
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && XSIMD_WITH_AVX512F
 template <avx512_arch Arch>
-[[gnu::always_inline]] inline batch<float, Arch> fma(const batch<float, Arch>& x, const batch<float, Arch>& y,
-                                                     const batch<float, Arch>& z) {
+[[gnu::always_inline]] inline batch<float, Arch> multiply_add(const batch<float, Arch>& x, const batch<float, Arch>& y,
+                                                              const batch<float, Arch>& z) {
     return _mm512_fmadd_ps(x, y, z);
 }
 template <avx512_arch Arch>
-[[gnu::always_inline]] inline batch<double, Arch> fma(const batch<double, Arch>& x, const batch<double, Arch>& y,
-                                                      const batch<double, Arch>& z) {
+[[gnu::always_inline]] inline batch<double, Arch>
+multiply_add(const batch<double, Arch>& x, const batch<double, Arch>& y, const batch<double, Arch>& z) {
     return _mm512_fmadd_pd(x, y, z);
 }
 /// t - floor(t); 0 for an infinity.
-template <avx512_arch Arch>
-[[gnu::always_inline]] inline batch<float, Arch> above_floor(const batch<float, Arch>& t) {
+template <avx512_arch Arch> [[gnu::always_inline]] inline batch<float, Arch> above_floor(const batch<float, Arch>& t) {
     return _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
 }
 /// x 2^floor(t); 0 where that is too small.
@@ -65,8 +64,7 @@ template <avx512_arch Arch> [[gnu::always_inline]] inline batch<float, Arch> loa
 
 #if defined(__F16C__) && XSIMD_WITH_AVX
 template <f16c_arch Arch>
-requires(!avx512_arch<Arch>)
-    [[gnu::always_inline]] inline batch<float, Arch> load_halves(const Eigen::half* from) {
+requires(!avx512_arch<Arch>) [[gnu::always_inline]] inline batch<float, Arch> load_halves(const Eigen::half* from) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
 #endif
