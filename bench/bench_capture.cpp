@@ -1,6 +1,5 @@
 // What it costs to make a trace's row of a model's logits: NLL and the best eight of 151,936, beside what harnesses
-// write by hand and beside merely reading the bytes. The rows lie in 192 MiB, more than the caches hold, and come one
-// after the other, as a forward pass leaves them behind.
+// write by hand and beside merely reading the bytes.
 
 #include <algorithm>
 #include <cmath>
@@ -15,59 +14,13 @@
 
 #include <benchmark/benchmark.h>
 
+#include "logit_rows.hpp"
 #include "logitstat/capture.hpp"
 #include "table.hpp"
 
 namespace {
 
-constexpr std::size_t vocabulary = 151'936, top_k = 8, buffer_bytes = std::size_t{192} << 20;
-
-/// Logits like a model's: a bell of width 3, a few tokens well above it, stored as T.
-template <class T> struct Rows {
-    std::vector<T> logits = std::vector<T>(buffer_bytes / sizeof(T) / vocabulary * vocabulary);
-    std::size_t count = logits.size() / vocabulary;
-
-    Rows() {
-        std::mt19937 random(1);
-        std::normal_distribution<double> bell(0, 3);
-        std::vector<double> base(vocabulary + count);
-        for (double& x : base) { x = bell(random); }
-        for (std::size_t r = 0; r < count; ++r) {
-            T* const row = &logits[r * vocabulary];
-            for (std::size_t i = 0; i < vocabulary; ++i) { row[i] = static_cast<T>(base[i + r]); }
-            for (int j = 0; j < 20; ++j) { row[random() % vocabulary] = static_cast<T>(10 + bell(random)); }
-        }
-    }
-    std::span<const T> row(std::size_t r) const {
-        return std::span(logits).subspan(r % count * vocabulary, vocabulary);
-    }
-    static std::size_t target(std::size_t r) { return r * 7919 % vocabulary; }
-};
-template <class T> const Rows<T>& rows() {
-    static const Rows<T> rows;
-    return rows;
-}
-
-template <class T> void report_rows(benchmark::State& state) {
-    const auto iterations = static_cast<std::int64_t>(state.iterations());
-    state.SetBytesProcessed(iterations * static_cast<std::int64_t>(vocabulary * sizeof(T)));
-    state.SetItemsProcessed(iterations);
-}
-
-/// Largest error of nll(row, target) over sixteen rows, against long double.
-template <class T, class Nll> double error_of(const Nll& nll) {
-    double worst = 0;
-    for (std::size_t r = 0; r < 16; ++r) {
-        const auto row = rows<T>().row(r);
-        long double max = static_cast<long double>(static_cast<double>(row[0])), sum = 0;
-        for (const T x : row) { max = std::max(max, static_cast<long double>(static_cast<double>(x))); }
-        for (const T x : row) { sum += std::exp(static_cast<long double>(static_cast<double>(x)) - max); }
-        const std::size_t target = Rows<T>::target(r);
-        const long double truth = max - static_cast<long double>(static_cast<double>(row[target])) + std::log(sum);
-        worst = std::max(worst, std::abs(static_cast<double>(static_cast<long double>(nll(row, target)) - truth)));
-    }
-    return worst;
-}
+using namespace bench;
 
 template <class T> void score_logitstat(benchmark::State& state) {
     std::size_t r = 0;
@@ -78,12 +31,6 @@ template <class T> void score_logitstat(benchmark::State& state) {
     state.counters["error"] = error_of<T>([](std::span<const T> row, std::size_t target) {
         return logitstat::score_row(row, static_cast<std::int64_t>(target), top_k).nll;
     });
-    report_rows<T>(state);
-}
-
-template <class T> void sum_logitstat(benchmark::State& state) {
-    std::size_t r = 0;
-    for (auto _ : state) { benchmark::DoNotOptimize(logitstat::simd::log_sum_exp(rows<T>().row(r++)).log_sum_exp()); }
     report_rows<T>(state);
 }
 
@@ -127,30 +74,11 @@ template <class T> void score_plain(benchmark::State& state) {
     report_rows<T>(state);
 }
 
-template <class T> void read_bytes(benchmark::State& state) {
-    using lanes = xsimd::batch<std::uint8_t>;
-    std::size_t r = 0;
-    for (auto _ : state) {
-        const auto row = rows<T>().row(r++);
-        const auto* const bytes = reinterpret_cast<const std::uint8_t*>(row.data());
-        lanes a(std::uint8_t{0}), b(a), c(a), d(a);
-        for (std::size_t i = 0; i + 4 * lanes::size <= row.size_bytes(); i += 4 * lanes::size) {
-            a |= lanes::load_unaligned(bytes + i);
-            b |= lanes::load_unaligned(bytes + i + lanes::size);
-            c |= lanes::load_unaligned(bytes + i + 2 * lanes::size);
-            d |= lanes::load_unaligned(bytes + i + 3 * lanes::size);
-        }
-        benchmark::DoNotOptimize(logitstat::simd::or_lanes(a | b | c | d));
-    }
-    report_rows<T>(state);
-}
-
 template <class T> void register_rows(const std::string& type) {
     const auto add = [&](const char* way, auto function) {
         benchmark::RegisterBenchmark(("rows of " + type + '/' + way).c_str(), function)->Unit(benchmark::kMicrosecond);
     };
     add("logitstat, score_row", score_logitstat<T>);
-    add("logitstat, log-sum-exp alone", sum_logitstat<T>);
     add("logitstat, record into a text trace", [](auto& state) { record_logitstat<T>(state, ".tsv"); });
     add("logitstat, record into a binary trace", [](auto& state) { record_logitstat<T>(state, ".safetensors"); });
     add("plain loops (std::exp, std::partial_sort)", score_plain<T>);

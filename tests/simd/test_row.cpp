@@ -69,10 +69,10 @@ const std::vector<std::size_t> sizes{2,    3,    5,    7,    8,    15,   16,   1
 
 } // namespace
 
-TEST_CASE("exp_nonpositive in float: ulp by ulp against double") {
+TEST_CASE("exp_nonpositive in float against double: the stated bound, and exactly 1 at 0") {
     using floats = xsimd::batch<float>;
-    double worst_ulp = 0, worst_absolute = 0;
-    constexpr std::uint32_t stride = 61; // one of 61 floats: 18 million
+    double worst = 0, worst_absolute = 0; // relative to the bound
+    constexpr std::uint32_t stride = 61;  // one of 61 floats: 18 million
     for (std::uint32_t bits = 0x8000'0000u; bits <= std::bit_cast<std::uint32_t>(-86.f);
          bits += stride * floats::size) {
         std::array<float, floats::size> in, out;
@@ -81,17 +81,17 @@ TEST_CASE("exp_nonpositive in float: ulp by ulp against double") {
         }
         logitstat::simd::exp_nonpositive<Arch>(floats::load_unaligned(in.data())).store_unaligned(out.data());
         for (std::size_t i = 0; i < floats::size; ++i) {
-            const double truth = std::exp(static_cast<double>(in[i]));
+            const double x = static_cast<double>(in[i]), truth = std::exp(x);
             const double error = std::abs(static_cast<double>(out[i]) - truth);
             worst_absolute = std::max(worst_absolute, error);
-            worst_ulp = std::max(worst_ulp, error / std::ldexp(1.0, std::ilogb(truth) - 23));
+            worst = std::max(worst, error / truth / (2e-7 + 7.4e-8 * std::abs(x)));
         }
     }
-    CHECK(worst_absolute <= 1.2e-7);
-#ifndef __FAST_MATH__ // which may join the two parts of ln 2: then the error grows with |x|, as the value shrinks
-    CHECK(worst_ulp <= 1.25);
-#endif
-    CHECK(worst_ulp <= 100);
+    CHECK(worst_absolute <= 2e-7);
+    CHECK(worst <= 1);
+    std::array<float, floats::size> one;
+    logitstat::simd::exp_nonpositive<Arch>(floats(0.f)).store_unaligned(one.data());
+    for (const float y : one) { CHECK(y == 1.f); }
 }
 
 TEST_CASE("exp_nonpositive in double, densely") {
@@ -112,7 +112,7 @@ TEST_CASE("exp_nonpositive in double, densely") {
     CHECK(worst_ulp <= 2000);
 }
 
-TEST_CASE_TEMPLATE("exp_nonpositive far below: tiny, positive, never subnormal", Real, float, double) {
+TEST_CASE_TEMPLATE("exp_nonpositive far below: nothing beside 1, and not negative", Real, float, double) {
     using reals = xsimd::batch<Real>;
     constexpr bool narrow = sizeof(Real) == 4;
     const double limit = narrow ? std::exp(-86.0) : std::exp(-700.0);
@@ -121,7 +121,7 @@ TEST_CASE_TEMPLATE("exp_nonpositive far below: tiny, positive, never subnormal",
          {Real(narrow ? -86 : -700), Real(narrow ? -87 : -701), Real(-1e4), least, rows::minus_infinity<Real>()}) {
         std::array<Real, reals::size> out;
         logitstat::simd::exp_nonpositive<Arch>(reals(x)).store_unaligned(out.data());
-        for (const Real y : out) { CHECK(static_cast<double>(y) == doctest::Approx(limit).epsilon(1e-4)); }
+        for (const Real y : out) { CHECK((static_cast<double>(y) >= 0 && static_cast<double>(y) <= 1.0001 * limit)); }
     }
 }
 
@@ -133,6 +133,8 @@ TEST_CASE_TEMPLATE("sixteen-bit types widen exactly: every bit pattern, in every
     all.insert(all.end(), all.begin(),
                all.begin() + static_cast<std::ptrdiff_t>(step)); // every pattern meets every lane
     std::size_t wrong = 0;
+    std::array<std::size_t, step> place; // where the i-th logit went
+    for (std::size_t i = 0; i < step; ++i) { place[i] = logitstat::simd::lane_of<T, Arch>(i); }
     for (std::size_t first = 0; first < 0x10000; ++first) {
         const auto [a, b] = logitstat::simd::load_two<Arch>(&all[first]);
         std::array<std::array<float, floats::size>, 2> lanes;
@@ -143,7 +145,8 @@ TEST_CASE_TEMPLATE("sixteen-bit types widen exactly: every bit pattern, in every
             const std::uint64_t bits = rows::to_bits(all[first + i]);
             const std::uint64_t magnitude = bits & (rows::sign_bit<T> - 1);
             const std::uint32_t sign = (bits & rows::sign_bit<T>) != 0 ? 0x8000'0000u : 0u;
-            const std::uint32_t out = std::bit_cast<std::uint32_t>(lanes[i % 2][i / 2]);
+            const std::uint32_t out =
+                std::bit_cast<std::uint32_t>(lanes[place[i] / floats::size][place[i] % floats::size]);
             if (magnitude > rows::infinity_bits<T>) {
                 wrong += !((out & 0x7fff'ffffu) > 0x7f80'0000u && (out & 0x8000'0000u) == sign);
             } else if (magnitude == rows::infinity_bits<T>) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -12,8 +11,7 @@
 
 #include "logitstat/capture/logits_row.hpp"
 #include "logitstat/simd/columns.hpp"
-#include "logitstat/simd/log_sum_exp.hpp"
-#include "logitstat/simd/top_k.hpp"
+#include "logitstat/simd/summarize_row.hpp"
 #include "logitstat/trace/trace.hpp"
 
 namespace logitstat {
@@ -31,32 +29,26 @@ namespace detail {
 /// in [0, V), 1 <= k <= V <= 2^31 - 1.
 template <class Arch, simd::logit_type T>
 std::string try_score_row(std::span<const T> row, std::size_t target, std::size_t k, RowScore& score) {
-    using Real = simd::wide_t<T>;
-    simd::TopK<Real> top(k);
-    const auto sum = simd::sweep_row<Arch>(row, [&](std::span<const T> block, std::size_t first, Real max) {
-        if (top.may_enter(max)) { top.template scan<Arch>(block, first); }
-    });
+    const auto [sum, best] = simd::summarize_row<Arch>(row, k);
     if (sum.refused < row.size()) {
         const bool infinite = simd::is_infinite(simd::widen(row[sum.refused]));
         return "the logit of token " + std::to_string(sum.refused) + " is " + (infinite ? "+infinity" : "NaN");
     }
-    const Real at_target = simd::widen(row[target]);
+    const auto at_target = simd::widen(row[target]);
     if (!simd::is_finite(at_target)) {
         return "the logit of the target, token " + std::to_string(target) + ", is -infinity (probability 0)";
     }
-    const auto best = std::move(top).sorted();
     for (std::size_t j = 0; j < k; ++j) {
         if (!simd::is_finite(best[j].logit)) {
             return "only " + std::to_string(j) + " logits are finite, the best " + std::to_string(k) + " are asked for";
         }
     }
-    // Both terms are at least 0 and the first is exact or nearly so: nothing cancels.
-    score.nll = (sum.max - static_cast<double>(at_target)) + std::log(sum.sum);
+    score.nll = sum.nll(static_cast<double>(at_target));
     score.ids.resize(k);
     score.logits.resize(k);
     for (std::size_t j = 0; j < k; ++j) {
         score.ids[j] = best[j].id;
-        score.logits[j] = static_cast<double>(best[j].logit);
+        score.logits[j] = best[j].logit;
     }
     return "";
 }

@@ -26,6 +26,15 @@ template <class T, class Arch> T sum_lanes(const batch<T, Arch>& x) {
     return std::accumulate(lanes.begin(), lanes.end(), T(0));
 }
 
+/// The same, added in double.
+template <class T, class Arch> double sum_in_double(const batch<T, Arch>& x) {
+    std::array<T, batch<T, Arch>::size> lanes;
+    x.store_unaligned(lanes.data());
+    double sum = 0;
+    for (const T lane : lanes) { sum += static_cast<double>(lane); }
+    return sum;
+}
+
 /// Bitwise or of the lanes.
 template <std::unsigned_integral T, class Arch> T or_lanes(const batch<T, Arch>& x) {
     std::array<T, batch<T, Arch>::size> lanes;

@@ -3,15 +3,22 @@
 #include <cstdint>
 
 #include "logitstat/simd/batch.hpp"
+#include "logitstat/simd/x86.hpp"
 
-/// exp for arguments <= 0, as sums over a row need it: exp(x) = 2^n exp(r), n the integer nearest to x / ln 2 and
-/// r = x - n ln 2 with ln 2 in two parts (Cody and Waite 1980); exp(r), |r| <= ln 2 / 2, by a minimax polynomial
-/// 1 + r + r^2 q(r) (Remez; relative error 3.1e-9 in float, 3.7e-18 in double). Rounding to an integer goes by
-/// integers: where compilers may reassociate, x + large - large is x. Inlined always: -O2 would call it, a dozen
-/// constants at a time.
+/// exp for arguments <= 0, as sums over a row need it: exp(x) = 2^n 2^f with x / ln 2 = n + f. Rounding to an integer
+/// goes by integers: where compilers may reassociate, x + large - large is x. Inlined always: -O2 would call it, a
+/// dozen constants at a time.
 namespace logitstat::simd {
 
 namespace detail {
+
+/// x y + z, fused where xsimd or the compiler knows how.
+template <class Real, class Arch>
+[[gnu::always_inline]] inline batch<Real, Arch> multiply_add(const batch<Real, Arch>& x, const batch<Real, Arch>& y,
+                                                             const batch<Real, Arch>& z) {
+    return xsimd::fma(x, y, z);
+}
+
 /// c0 + c1 x + c2 x^2 + ... (Horner)
 template <class Real, class Arch>
 [[gnu::always_inline]] inline batch<Real, Arch> polynomial(const batch<Real, Arch>&, Real c0) {
@@ -19,28 +26,41 @@ template <class Real, class Arch>
 }
 template <class Real, class Arch, class... More>
 [[gnu::always_inline]] inline batch<Real, Arch> polynomial(const batch<Real, Arch>& x, Real c0, More... more) {
-    return xsimd::fma(polynomial(x, more...), x, batch<Real, Arch>(c0));
+    return multiply_add(polynomial(x, more...), x, batch<Real, Arch>(c0));
 }
+
 } // namespace detail
 
-/// exp(x) for x <= 0, in float: error below 1.2 ulp, 0.9 ulp where multiplication and addition
-/// fuse (the maxima over all floats; the tests take one in 61). -ffast-math may join the two parts of ln 2: then up
-/// to 1.2e-7, absolute. Below -86 (-infinity, too) it is exp(-86) = 4.5e-38, which a sum that holds a 1 cannot tell
-/// from zero; no result is subnormal. Arguments above 0, and NaN, give a number without meaning.
+/// exp(x) for x <= 0, in float: relative error below 2e-7 + 7.4e-8 |x| (tested with every float), and exp(0) = 1.
+/// Below -86 (-infinity, too) something between 0 and exp(-86) = 4.5e-38, which a sum that holds a 1 cannot tell from
+/// zero. Arguments above 0, and NaN, give a number without meaning.
+///
+/// The part that grows with |x| is x / ln 2 being rounded once (2^-24 |x|) and 1 / ln 2 being a float (1.3e-8 |x|):
+/// where a sum of V terms, one of them 1, holds others at x that matter, |x| is at most ln V + a few, so that the sum
+/// is wrong by less than 1.5e-6 of itself even if all of them err alike, and by 1e-7 when they do not. 2^f is a
+/// polynomial of degree 5 with the constant 1 (Remez; 8.2e-8 for f in [0, 1], 9.2e-8 for |f| <= 1/2).
 template <class Arch>
 [[gnu::always_inline]] inline batch<float, Arch> exp_nonpositive(const batch<float, Arch>& argument) {
     using floats = batch<float, Arch>;
     using ints = batch<std::int32_t, Arch>;
-    const floats x = xsimd::max(argument, floats(-86.f));
-    const ints n = xsimd::nearbyint_as_int(x * floats(0x1.715476p+0f));
-    const floats whole = xsimd::batch_cast<float>(n);
-    const floats r = xsimd::fma(whole, floats(0x1.bd0106p-13f), xsimd::fma(whole, floats(-0x1.63p-1f), x));
-    const floats p = detail::polynomial(r, 1.f, 1.f, 0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558f2p-5f, 0x1.1239e2p-7f,
-                                        0x1.6a2434p-10f);
-    return xsimd::bitwise_cast<floats>(xsimd::bitwise_cast<ints>(p) + (n << 23));
+    const floats per_log2(0x1.715476p+0f);
+    if constexpr (avx512_arch<Arch>) {
+        const floats t = argument * per_log2;
+        return detail::times_power_of_two(detail::polynomial(detail::above_floor(t), 1.f, 0x1.62e4bap-1f,
+                                                             0x1.ebdb56p-3f, 0x1.c91ce8p-5f, 0x1.27785p-7f,
+                                                             0x1.e9750ap-10f),
+                                          t);
+    } else {
+        const floats t = xsimd::max(argument, floats(-86.f)) * per_log2;
+        const ints n = xsimd::nearbyint_as_int(t);
+        const floats p = detail::polynomial(t - xsimd::batch_cast<float>(n), 1.f, 0x1.62e42ap-1f, 0x1.ebf9bcp-3f,
+                                            0x1.c6b754p-5f, 0x1.3ceab6p-7f, 0x1.5bb9f4p-10f);
+        return xsimd::bitwise_cast<floats>(xsimd::bitwise_cast<ints>(p) + (n << 23));
+    }
 }
 
-/// The same in double: error below 1.25 ulp (tested densely), below -700 it is exp(-700) = 9.9e-305.
+/// The same in double: error below 1.25 ulp (tested densely), below -700 it is exp(-700) = 9.9e-305. exp(x) = 2^n
+/// exp(r), r = x - n ln 2 with ln 2 in two parts (Cody and Waite 1980); exp(r) = 1 + r + r^2 q(r) (Remez, 3.7e-18).
 template <class Arch>
 [[gnu::always_inline]] inline batch<double, Arch> exp_nonpositive(const batch<double, Arch>& argument) {
     using doubles = batch<double, Arch>;
@@ -49,10 +69,11 @@ template <class Arch>
     // to the exponent.
     const doubles per_log2(0x1.71547652b82fep+0), unit(0x1p52), offset(0x1p52 + 4096);
     const doubles x = xsimd::max(argument, doubles(-700.0));
-    const words n = xsimd::bitwise_cast<words>(xsimd::fma(x, per_log2, offset)) & words(std::uint64_t{0x1fff});
+    const words n =
+        xsimd::bitwise_cast<words>(detail::multiply_add(x, per_log2, offset)) & words(std::uint64_t{0x1fff});
     const doubles whole = xsimd::bitwise_cast<doubles>(n | xsimd::bitwise_cast<words>(unit)) - offset;
-    const doubles r =
-        xsimd::fma(whole, doubles(-0x1.f473de6af278fp-30), xsimd::fma(whole, doubles(-0x1.62e42fep-1), x));
+    const doubles r = detail::multiply_add(whole, doubles(-0x1.f473de6af278fp-30),
+                                           detail::multiply_add(whole, doubles(-0x1.62e42fep-1), x));
     const doubles p =
         detail::polynomial(r, 1.0, 1.0, 0x1.000000000000ap-1, 0x1.55555555554fap-3, 0x1.555555555087cp-5,
                            0x1.1111111127be5p-7, 0x1.6c16c1842a11dp-10, 0x1.a01a012a57b51p-13, 0x1.a0199a0c677acp-16,

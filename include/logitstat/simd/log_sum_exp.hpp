@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "logitstat/simd/columns.hpp"
 #include "logitstat/simd/exp.hpp"
 #include "logitstat/simd/logits.hpp"
 
@@ -24,14 +25,17 @@ struct RowSum {
     double sum = 0;
     std::size_t refused = 0;
     double log_sum_exp() const { return max + std::log(sum); }
+    /// -log softmax of a finite logit of the row, in nats: both terms are at least 0 and the first is exact or nearly
+    /// so, nothing cancels.
+    double nll(double logit) const { return (max - logit) + std::log(sum); }
 };
 
 namespace detail {
 
 template <class Real> struct BlockSum {
     Real max;
-    double sum; ///< of exp(x - reference); worthless when max > reference
-    bool has_non_finite;
+    double sum;          ///< of exp(x - reference); worthless when max > reference
+    bool has_non_finite; ///< also when the sum of the logits overflows
 };
 
 /// Maximum, sum of exp(x - reference) and a look for non-finite values, in one pass over a block. Precondition: n is a
@@ -40,17 +44,17 @@ template <class Arch, logit_type T> BlockSum<wide_t<T>> sum_block(const T* x, st
     using Real = wide_t<T>;
     using reals = batch<Real, Arch>;
     constexpr std::size_t step = two_batches<T, Arch>, group = 8 * step;
-    const reals shift(reference);
-    reals highest(std::numeric_limits<Real>::lowest()), total(Real(0));
-    batch<carry_word<T>, Arch> carry(carry_word<T>(0));
+    const reals shift(reference), zero(Real(0));
+    reals highest(std::numeric_limits<Real>::lowest()), total(zero), logits_a(zero), logits_b(zero);
     // Chains of eight additions, then chains of groups: one long chain of equal terms would round the same way each
     // time.
     for (std::size_t i = 0; i < n;) {
-        reals even(Real(0)), odd(Real(0));
+        reals even(zero), odd(zero);
         for (const std::size_t end = std::min(n, i + group); i < end; i += step) {
-            carry |= non_finite_carry<Arch>(x + i);
             const auto [a, b] = load_two<Arch>(x + i);
             highest = xsimd::max(highest, xsimd::max(a, b));
+            logits_a += a; // an infinity or NaN stays in a sum
+            logits_b += b;
             even += exp_nonpositive<Arch>(a - shift);
             odd += exp_nonpositive<Arch>(b - shift);
         }
@@ -59,10 +63,8 @@ template <class Arch, logit_type T> BlockSum<wide_t<T>> sum_block(const T* x, st
     std::array<Real, reals::size> lanes;
     highest.store_unaligned(lanes.data());
     const Real max = *std::max_element(lanes.begin(), lanes.end());
-    total.store_unaligned(lanes.data());
-    double sum = 0;
-    for (const Real lane : lanes) { sum += static_cast<double>(lane); }
-    return {max, sum, (or_lanes(carry) & carry_bits<T>) != 0};
+    (logits_a + logits_b).store_unaligned(lanes.data());
+    return {max, sum_in_double(total), !std::all_of(lanes.begin(), lanes.end(), is_finite<Real>)};
 }
 
 } // namespace detail

@@ -9,6 +9,7 @@
 #include <Eigen/Core>
 
 #include "logitstat/simd/batch.hpp"
+#include "logitstat/simd/x86.hpp"
 
 /// The element types that a row of logits may have, and how they become registers of float or double. Sixteen-bit types
 /// are widened in registers by arithmetic that every instruction set has; all conversions are exact.
@@ -27,6 +28,10 @@ template <logit_type T> wide_t<T> widen(T x) { return static_cast<wide_t<T>>(x);
 
 /// Two registers of consecutive logits, in an order of their own: sums and maxima do not ask for one.
 template <class Real, class Arch> struct TwoBatches { batch<Real, Arch> a, b; };
+
+/// Does load_two keep the order of memory?
+template <logit_type T, class Arch>
+inline constexpr bool loads_in_order = sizeof(T) > 2 || (std::is_same_v<T, Eigen::half> && f16c_arch<Arch>);
 
 /// Logits in two registers of T's wide type.
 template <logit_type T, class Arch> inline constexpr std::size_t two_batches = 2 * batch<wide_t<T>, Arch>::size;
@@ -66,6 +71,8 @@ template <class Arch, logit_type T> [[gnu::always_inline]] inline TwoBatches<wid
     if constexpr (sizeof(T) > 2) {
         using reals = batch<T, Arch>;
         return {reals::load_unaligned(from), reals::load_unaligned(from + reals::size)};
+    } else if constexpr (loads_in_order<T, Arch>) {
+        return {detail::load_halves<Arch>(from), detail::load_halves<Arch>(from + batch<float, Arch>::size)};
     } else {
         using words = detail::words32<Arch>;
         const words both = detail::load_words<Arch>(from);
@@ -81,39 +88,7 @@ template <class Arch, logit_type T> [[gnu::always_inline]] inline TwoBatches<wid
 
 /// Where the i-th of the logits that load_two took lies, in a counted before b.
 template <logit_type T, class Arch> constexpr std::size_t lane_of(std::size_t i) {
-    return sizeof(T) > 2 ? i : i % 2 * batch<float, Arch>::size + i / 2;
-}
-
-/// The unsigned type in which infinities and NaN of T are looked for.
-template <logit_type T> using carry_word = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
-
-/// The bits of a carry_word that non_finite_carry sets.
-template <logit_type T>
-inline constexpr carry_word<T> carry_bits = sizeof(T) == 8   ? static_cast<carry_word<T>>(std::uint64_t{1} << 63)
-                                            : sizeof(T) == 4 ? carry_word<T>{0x8000'0000u}
-                                                             : carry_word<T>{0x8000'8000u};
-
-/// A word with one of carry_bits when one of the two_batches<T, Arch> logits is infinite or NaN: adding one unit to a
-/// masked exponent carries into the sign bit exactly when the exponent is all ones. Integer operations, which
-/// -ffast-math cannot remove; for sixteen-bit types on the narrow values, two in a word.
-template <class Arch, logit_type T>
-[[gnu::always_inline]] inline batch<carry_word<T>, Arch> non_finite_carry(const T* from) {
-    using words = batch<carry_word<T>, Arch>;
-    constexpr carry_word<T> exponent = sizeof(T) == 8                   ? 0x7ff0'0000'0000'0000u
-                                       : sizeof(T) == 4                 ? 0x7f80'0000u
-                                       : std::is_same_v<T, Eigen::half> ? 0x7c00'7c00u
-                                                                        : 0x7f80'7f80u;
-    constexpr carry_word<T> unit = sizeof(T) == 8                   ? 0x0010'0000'0000'0000u
-                                   : sizeof(T) == 4                 ? 0x0080'0000u
-                                   : std::is_same_v<T, Eigen::half> ? 0x0400'0400u
-                                                                    : 0x0080'0080u;
-    const auto carry = [](const words& bits) { return (bits & words(exponent)) + words(unit); };
-    if constexpr (sizeof(T) == 2) {
-        return carry(detail::load_words<Arch>(from));
-    } else {
-        const auto [a, b] = load_two<Arch>(from);
-        return carry(xsimd::bitwise_cast<words>(a)) | carry(xsimd::bitwise_cast<words>(b));
-    }
+    return loads_in_order<T, Arch> ? i : i % 2 * batch<float, Arch>::size + i / 2;
 }
 
 /// True for an infinity of either sign, by the bits.

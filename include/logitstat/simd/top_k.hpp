@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -23,6 +24,14 @@ template <class Real> class TopK {
     };
 
     explicit TopK(std::size_t k) : k_(k) { heap_.reserve(k); }
+
+    /// When k logits are known to be at least `floor` (finite), only those are looked at: the heap begins full of what
+    /// each of them displaces, also where subnormal numbers are taken for zero.
+    TopK(std::size_t k, Real floor) : k_(k) {
+        using limits = std::numeric_limits<Real>;
+        const Real below = floor - std::max(limits::epsilon() * std::abs(floor), 2 * limits::min());
+        heap_.assign(k, {below, std::numeric_limits<std::int32_t>::max()});
+    }
 
     /// May a block with this maximum hold a logit that enters? An equal one came before and keeps its place.
     bool may_enter(Real max) const { return heap_.size() < k_ || max > heap_.front().logit; }

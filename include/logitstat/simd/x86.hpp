@@ -1,0 +1,73 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+#include <Eigen/Core>
+
+#include "logitstat/simd/batch.hpp"
+
+/// The only header with x86 intrinsics: operations that the instruction sets have and xsimd does not name. Each is an
+/// overload, more constrained than the portable one of the same name, or a concept that tells whether it is there.
+/// Nothing depends on it but speed (and the last bit: multiplication and addition fuse).
+namespace logitstat::simd {
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && XSIMD_WITH_AVX512F
+template <class Arch>
+concept avx512_arch = std::derived_from<Arch, xsimd::avx512f>;
+#else
+template <class Arch>
+concept avx512_arch = false;
+#endif
+
+#if defined(__F16C__) && XSIMD_WITH_AVX
+template <class Arch>
+concept f16c_arch = avx512_arch<Arch> || std::derived_from<Arch, xsimd::avx>;
+#else
+template <class Arch>
+concept f16c_arch = avx512_arch<Arch>;
+#endif
+
+namespace detail {
+
+// For those architectures alone that the concepts name.
+template <class Arch> batch<float, Arch> above_floor(const batch<float, Arch>& t);
+template <class Arch> batch<float, Arch> times_power_of_two(const batch<float, Arch>& x, const batch<float, Arch>& t);
+template <class Arch> batch<float, Arch> load_halves(const Eigen::half* from);
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && XSIMD_WITH_AVX512F
+template <avx512_arch Arch>
+[[gnu::always_inline]] inline batch<float, Arch> multiply_add(const batch<float, Arch>& x, const batch<float, Arch>& y,
+                                                              const batch<float, Arch>& z) {
+    return _mm512_fmadd_ps(x, y, z);
+}
+template <avx512_arch Arch>
+[[gnu::always_inline]] inline batch<double, Arch>
+multiply_add(const batch<double, Arch>& x, const batch<double, Arch>& y, const batch<double, Arch>& z) {
+    return _mm512_fmadd_pd(x, y, z);
+}
+/// t - floor(t); 0 for an infinity.
+template <avx512_arch Arch> [[gnu::always_inline]] inline batch<float, Arch> above_floor(const batch<float, Arch>& t) {
+    return _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
+/// x 2^floor(t); 0 where that is too small.
+template <avx512_arch Arch>
+[[gnu::always_inline]] inline batch<float, Arch> times_power_of_two(const batch<float, Arch>& x,
+                                                                    const batch<float, Arch>& t) {
+    return _mm512_scalef_ps(x, t);
+}
+template <avx512_arch Arch> [[gnu::always_inline]] inline batch<float, Arch> load_halves(const Eigen::half* from) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+}
+#endif
+
+#if defined(__F16C__) && XSIMD_WITH_AVX
+template <f16c_arch Arch>
+requires(!avx512_arch<Arch>) [[gnu::always_inline]] inline batch<float, Arch> load_halves(const Eigen::half* from) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
+#endif
+
+} // namespace detail
+} // namespace logitstat::simd
