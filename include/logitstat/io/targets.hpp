@@ -30,8 +30,8 @@ inline Column<token_id> read_targets(const std::filesystem::path& path, const st
     const std::string_view bytes = file.text();
     if (looks_like_npy(bytes)) { return detail::target_values(NpyFile(std::move(file), name).tensor(), name); }
     if (looks_like_kld(bytes)) {
-        const auto targets = KldFile(std::move(file), name).targets();
-        return {targets.begin(), targets.end()};
+        const KldFile opened(std::move(file), name);
+        return {opened.targets().begin(), opened.targets().end()};
     }
     if (looks_like_safetensors(bytes)) {
         SafetensorsFile opened(std::move(file), name);
