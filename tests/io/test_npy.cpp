@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -5,6 +6,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -175,9 +177,10 @@ TEST_CASE("every dtype comes as its type, in place, also after a move") {
         {"<i4", tensor_type::I32, 4}, {"<i8", tensor_type::I64, 8}, {"|u1", tensor_type::U8, 1},
         {"<u2", tensor_type::U16, 2}, {"<u4", tensor_type::U32, 4}, {"<u8", tensor_type::U64, 8},
         {"|b1", tensor_type::BOOL, 1}};
-    for (const auto& [descr, type, size] : types) {
+    for (const auto& one : types) {
+        const auto& [descr, type, size] = one;
         for (const int major : {1, 2, 3}) {
-            CAPTURE(descr);
+            CAPTURE(std::get<0>(one));
             std::string data;
             for (std::size_t i = 0; i < 6 * size; ++i) { data += static_cast<char>(i * 37 + 1); }
             NpyFile opened(folder.write("x.npy", npy(descr, "(2, 3)", data, major)));
