@@ -97,7 +97,7 @@ class KldFile {
             fail(std::to_string(more) + " bytes more than its header asks for");
         }
         for (std::size_t i = 0; i < tokens_.size(); ++i) {
-            if (tokens_[i] < 0 || static_cast<std::uint32_t>(tokens_[i]) >= vocabulary_) {
+            if (tokens_[i] < 0 || std::cmp_greater_equal(tokens_[i], vocabulary_)) {
                 fail("token " + std::to_string(tokens_[i]) + " at position " + std::to_string(i % context_) +
                      " of chunk " + std::to_string(i / context_) + " is not below the vocabulary of " +
                      std::to_string(vocabulary_));
