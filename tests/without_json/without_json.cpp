@@ -1,9 +1,13 @@
 // The headers that logitstat.hpp names as free of nlohmann-json. Here <nlohmann/json.hpp> is an error.
 
 #include "logitstat/compare.hpp"
+#include "logitstat/io/decoded_kld.hpp"
+#include "logitstat/io/kld.hpp"
 #include "logitstat/io/manifest.hpp"
+#include "logitstat/io/npy.hpp"
 #include "logitstat/io/text_trace_reader.hpp"
 #include "logitstat/io/text_trace_writer.hpp"
+#include "logitstat/logits/logits_view.hpp"
 #include "logitstat/noise_floor.hpp"
 #include "logitstat/report/markdown.hpp"
 #include "logitstat/report/text.hpp"

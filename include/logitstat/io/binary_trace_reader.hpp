@@ -16,6 +16,7 @@
 #include "logitstat/io/binary_trace_metadata.hpp"
 #include "logitstat/io/read_options.hpp"
 #include "logitstat/io/safetensors.hpp"
+#include "logitstat/io/tensor_convert.hpp"
 #include "logitstat/trace/trace.hpp"
 #include "logitstat/trace/validity.hpp"
 
@@ -80,33 +81,19 @@ template <std::floating_point Real> class MappedTrace : public TraceView<Real> {
         if (found == nullptr) { fail(name, "is missing"); }
         return *found;
     }
-    static std::string shown(const std::vector<std::uint64_t>& shape) {
-        std::string text;
-        for (const std::uint64_t extent : shape) { text += (text.empty() ? "" : ", ") + std::to_string(extent); }
-        return "[" + text + "]";
-    }
     const std::vector<std::uint64_t>& shape_of(const std::string& name, std::size_t dimensions) const {
         const auto& shape = tensor(name).shape;
         if (shape.size() != dimensions) {
-            fail(name, "shape " + shown(shape) + ", expected " + (dimensions == 1 ? "[n]" : "[k, n]"));
+            fail(name, "shape " + detail::shape_text(shape) + ", expected " + (dimensions == 1 ? "[n]" : "[k, n]"));
         }
         return shape;
     }
     const Tensor& shaped(const std::string& name, const std::vector<std::uint64_t>& shape) const {
         const Tensor& found = tensor(name);
-        if (found.shape != shape) { fail(name, "shape " + shown(found.shape) + ", expected " + shown(shape)); }
-        return found;
-    }
-
-    /// Element by element through memcpy: the bytes may have any alignment.
-    template <class From, class To, class Convert>
-    void convert(const Tensor& from, Column<To>& to, const Convert& one) const {
-        to.resize(from.bytes.size() / sizeof(From));
-        for (std::size_t i = 0; i < to.size(); ++i) {
-            From value;
-            std::memcpy(static_cast<void*>(&value), from.bytes.data() + i * sizeof(From), sizeof(From));
-            to[i] = one(value, i);
+        if (found.shape != shape) {
+            fail(name, "shape " + detail::shape_text(found.shape) + ", expected " + detail::shape_text(shape));
         }
+        return found;
     }
 
     std::span<const std::int32_t> integers(const std::string& name, const std::vector<std::uint64_t>& shape,
@@ -122,16 +109,7 @@ template <std::floating_point Real> class MappedTrace : public TraceView<Real> {
             }
             return static_cast<std::int32_t>(value);
         };
-        switch (from.type) {
-        case tensor_type::I8: convert<std::int8_t>(from, own, narrow); break;
-        case tensor_type::I16: convert<std::int16_t>(from, own, narrow); break;
-        case tensor_type::I32: convert<std::int32_t>(from, own, narrow); break;
-        case tensor_type::I64: convert<std::int64_t>(from, own, narrow); break;
-        case tensor_type::U8: convert<std::uint8_t>(from, own, narrow); break;
-        case tensor_type::U16: convert<std::uint16_t>(from, own, narrow); break;
-        case tensor_type::U32: convert<std::uint32_t>(from, own, narrow); break;
-        case tensor_type::U64: convert<std::uint64_t>(from, own, narrow); break;
-        default:
+        if (!detail::convert_integers(from, own, narrow)) {
             fail(name, "is of type " + std::string(to_string(from.type)) + ", expected I32 or another integer type");
         }
         return own;
@@ -145,14 +123,14 @@ template <std::floating_point Real> class MappedTrace : public TraceView<Real> {
         }
         const auto widen = [](auto value, std::size_t) { return static_cast<Real>(value); };
         switch (from.type) {
-        case tensor_type::F16: convert<Eigen::half>(from, own, widen); break;
-        case tensor_type::BF16: convert<Eigen::bfloat16>(from, own, widen); break;
-        case tensor_type::F32: convert<float>(from, own, widen); break;
+        case tensor_type::F16: detail::convert_elements<Eigen::half>(from, own, widen); break;
+        case tensor_type::BF16: detail::convert_elements<Eigen::bfloat16>(from, own, widen); break;
+        case tensor_type::F32: detail::convert_elements<float>(from, own, widen); break;
         case tensor_type::F64:
             if constexpr (std::is_same_v<Real, float>) {
                 fail(name, "is of type F64, which float cannot hold: read it as double");
             } else {
-                convert<double>(from, own, widen);
+                detail::convert_elements<double>(from, own, widen);
             }
             break;
         default: fail(name, "is of type " + std::string(to_string(from.type)) + ", expected F32 or F64");

@@ -13,6 +13,10 @@
 #include <boost/interprocess/file_mapping.hpp>
 #include <boost/interprocess/mapped_region.hpp>
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/mman.h>
+#endif
+
 #include "logitstat/error.hpp"
 
 namespace logitstat {
@@ -58,6 +62,23 @@ class MappedFile {
             return {static_cast<const char*>(region_.get_address()), region_.get_size()};
         }
         return buffer_;
+    }
+
+    /// Says that the bytes from `begin` up to `end` will not be read again soon, so that the memory of the pages wholly
+    /// among them is given back: a walk over a file larger than memory stays small. They can still be read, from the
+    /// file again, also by another thread at this moment. Nothing happens to a pipe's bytes, beyond the file's end, and
+    /// where the system has no such call. O(pages); offsets in bytes.
+    void release([[maybe_unused]] std::size_t begin, [[maybe_unused]] std::size_t end) const noexcept {
+#if (defined(__unix__) || defined(__APPLE__)) && defined(MADV_DONTNEED)
+        // Not for buffer_: the system would replace memory that is no file's by zeros.
+        if (region_.get_address() == nullptr) { return; }
+        const std::size_t page = boost::interprocess::mapped_region::get_page_size();
+        const std::size_t size = region_.get_size();
+        const std::size_t first = begin / page + (begin % page != 0 ? 1 : 0);
+        const std::size_t last = end >= size ? size / page + (size % page != 0 ? 1 : 0) : end / page;
+        if (first >= last) { return; }
+        ::madvise(static_cast<char*>(region_.get_address()) + first * page, (last - first) * page, MADV_DONTNEED);
+#endif
     }
 
   private:

@@ -91,6 +91,15 @@ constexpr std::optional<std::uint64_t> byte_count(tensor_type type, std::span<co
     return bits % 8 == 0 ? std::optional(bits / 8) : std::nullopt;
 }
 
+namespace detail {
+/// "[3, 8]", for errors.
+inline std::string shape_text(std::span<const std::uint64_t> shape) {
+    std::string text;
+    for (const std::uint64_t extent : shape) { text += (text.empty() ? "" : ", ") + std::to_string(extent); }
+    return "[" + text + "]";
+}
+} // namespace detail
+
 /// The tensor_type of a C++ type. BOOL has none: reading a byte other than 0 and 1 as a bool is undefined.
 template <class T> constexpr tensor_type tensor_type_for() {
     if constexpr (std::is_same_v<T, double>) {
