@@ -59,7 +59,8 @@ while IFS=, read -r _ arm _ _ verdict _; do
 done <"$traces/matrix.csv"
 cat <<EOF
 
-As expected: rounding moves few best tokens, none that float32 had decided; 4 bits cost perplexity; the bug fails. Because
-a pair fails, correctness_matrix itself ends with status 1, which is how it gates. One pair in full:
+As expected. Look at "decided mismatches" and "perplexity change": rounding moves no best token that float32 had decided;
+4 bits move some and cost perplexity; the bug moves more. Because pairs fail, correctness_matrix itself ended with status 1,
+which is how it gates. One pair in full:
   $bin/compare_traces $traces/float32.tsv $traces/int4.tsv
 EOF
