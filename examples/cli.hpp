@@ -277,7 +277,9 @@ class Outputs {
 
 /// Parses and runs. Errors are one line each on standard error and status 2; --help and --version are status 0.
 inline int run(CLI::App& app, int argc, char** argv, const std::function<int()>& program) {
-    std::signal(SIGPIPE, SIG_IGN); // a closed pipe is a failed write like any other, which cleans up behind itself
+    // A closed pipe or a file at its size limit is a failed write like any other, which cleans up behind itself.
+    std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);
     // A closed standard stream must not become the number of a file that is opened later and take its text.
     int descriptor = 0;
     while ((descriptor = open("/dev/null", O_RDONLY)) >= 0 && descriptor <= STDERR_FILENO) {}

@@ -36,8 +36,8 @@ std::string format(const logitstat::LoadedTrace& trace) {
     return "binary trace (safetensors), NLLs " + type("nll") + ", logits " + type("top_logits");
 }
 
-void print_info(const std::string& path) {
-    const auto trace = logitstat::read_trace(path);
+void print_info(const std::string& path, logitstat::ReadOptions options) {
+    const auto trace = logitstat::read_trace(path, options);
     const auto* file = trace.binary_file();
     const auto line = [](const std::string& label, const std::string& value) {
         std::cout << logitstat::report::pad_right(label, 12) << value << '\n';
@@ -48,9 +48,16 @@ void print_info(const std::string& path) {
     const auto size = file != nullptr ? file->size() : std::filesystem::file_size(path, not_regular);
     if (!not_regular) { line("size", counted(static_cast<std::int64_t>(size), "byte")); }
     line("holds", shape(trace));
-    const auto perplexity = logitstat::perplexity(trace).value();
-    line("mean NLL", fixed(perplexity.mean_nll, 6) + " nats");
-    line("perplexity", fixed(perplexity.value, 4));
+    const auto finite = logitstat::finite_positions(trace, trace);
+    if (finite.size() < trace.size()) {
+        line("not finite", counted(static_cast<std::int64_t>(trace.size() - finite.size()), "position") +
+                               ", left out of what follows");
+    }
+    if (!finite.empty()) {
+        const auto perplexity = logitstat::perplexity(logitstat::subset(trace, finite)).value();
+        line("mean NLL", fixed(perplexity.mean_nll, 6) + " nats");
+        line("perplexity", fixed(perplexity.value, 4));
+    }
     if (const auto skipped = trace.source.skipped_lines(); skipped > 0) {
         line("skipped", counted(static_cast<std::int64_t>(skipped), "line") + " ahead of the data");
     }
@@ -63,8 +70,8 @@ void print_info(const std::string& path) {
     print_warnings(trace.source);
 }
 
-void check(const std::string& path) {
-    const auto trace = logitstat::read_trace(path);
+void check(const std::string& path, logitstat::ReadOptions options) {
+    const auto trace = logitstat::read_trace(path, options);
     print_warnings(trace.source);
     std::cout << printable(path) << ": ok, " << format(trace) << ": " << shape(trace) << ", "
               << counted(static_cast<std::int64_t>(trace.source.warnings.size()), "warning") << '\n';
@@ -84,7 +91,7 @@ int main(int argc, char** argv) {
         "Converts a logit trace between text and binary (safetensors), shows what a trace holds, or checks it.",
         "convert_trace");
     std::string input, output, to, info, checked;
-    bool narrow = false, recover = false;
+    bool narrow = false, recover = false, keep = false;
     const auto file = [&](const char* name, std::string& path, const char* help) {
         return app.add_option(name, path, help)->type_name("FILE")->check(cli::not_empty());
     };
@@ -94,15 +101,18 @@ int main(int argc, char** argv) {
     app.add_option("--to", to, "format of OUTPUT, whatever its name")
         ->type_name("FORMAT")
         ->check(CLI::IsMember({"text", "binary"}));
-    app.add_flag("--float", narrow, "store NLLs and logits as float32: half the size, rounded to some seven digits");
+    app.add_flag("--float", narrow, "store NLLs and logits as float32: half their size, rounded to some seven digits");
     app.add_flag("--recover", recover,
                  "a text trace that a killed run left behind: drop its last line when that has no newline");
+    app.add_flag("--keep-non-finite", keep, "let rows with NaN or infinite values through, as a recorder marks them");
     file("--info", info, "instead of converting: print what the trace holds");
     file("--check", checked,
          "instead of converting: read all of the trace strictly; status 0 when it is sound, else 2");
     app.footer(
-        "A text trace becomes a binary one of doubles, which turns back into the same bytes. A binary trace of floats\n"
-        "stays one of floats. The text format has six decimals: what a binary trace has beyond them is lost in "
+        "A text trace becomes a binary one of doubles, which turns back into the same bytes where the text was written "
+        "as\n"
+        "harnesses do, with six decimals and without carriage returns. A binary trace of floats stays one of floats.\n"
+        "The text format has six decimals: what a binary trace has beyond them is lost in "
         "text.\n\n"
         "Exit status: 0, or 2 for bad usage, a trace with an error, or an output that could not be written.\n\n"
         "Examples: convert_trace metal.tsv metal.safetensors\n"
@@ -120,23 +130,25 @@ int main(int argc, char** argv) {
         }
         const bool to_binary = to.empty() ? output.ends_with(".safetensors") : to == "binary";
         if (narrow && !to_binary) { throw std::invalid_argument("--float goes with binary output (see --help)"); }
+        const logitstat::ReadOptions read{.keep_non_finite = keep, .recover = recover};
+        const logitstat::WriteOptions write{.keep_non_finite = keep};
         if (!info.empty()) {
-            print_info(info);
+            print_info(info, read);
         } else if (!checked.empty()) {
-            check(checked);
+            check(checked, read);
         } else {
             if (cli::same_file(input, output)) { throw std::invalid_argument(output + ": is the input"); }
             if (output == "-" && to_binary) { throw std::invalid_argument("binary output needs a file (see --help)"); }
-            const auto trace = logitstat::read_trace(input, {.recover = recover});
+            const auto trace = logitstat::read_trace(input, read);
             print_warnings(trace.source);
             if (output == "-") {
-                logitstat::write_text_trace(std::cout, trace, trace.source);
+                logitstat::write_text_trace(std::cout, trace, trace.source, write);
             } else if (!to_binary) {
-                logitstat::write_text_trace(output, trace);
+                logitstat::write_text_trace(output, trace, write);
             } else if (narrow || stores_floats(trace)) {
-                logitstat::write_binary_trace(output, logitstat::converted<float>(trace));
+                logitstat::write_binary_trace(output, logitstat::converted<float>(trace), write);
             } else {
-                logitstat::write_binary_trace(output, trace);
+                logitstat::write_binary_trace(output, trace, write);
             }
         }
         std::cout << std::flush;

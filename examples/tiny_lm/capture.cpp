@@ -21,10 +21,12 @@ using namespace tiny_lm;
 constexpr const char* default_text = "examples/tiny_lm/held_out.txt";
 constexpr const char* default_weights = "examples/tiny_lm/weights.safetensors";
 
-/// The defaults are files of the project, wherever the program runs.
-std::string located(const std::string& path, const char* fallback) {
-    return path == fallback ? std::string(PROJECT_FOLDER "/") + fallback : path;
-}
+/// A file of the project, wherever the program runs, unless another one was given.
+struct Input {
+    std::string name, path;
+    Input(const std::string& given, const char* fallback)
+        : name(given.empty() ? fallback : given), path(given.empty() ? PROJECT_FOLDER "/" + name : given) {}
+};
 
 const Arm& arm_named(const std::string& name) {
     for (const Arm& arm : arms) {
@@ -62,22 +64,22 @@ int main(int argc, char** argv) {
     CLI::App app("Scores text with a tiny language model in one of several arithmetics and writes a trace.",
                  "capture_tiny_lm");
     std::string name, output, chunk_tokens_text = "32", max_chunks_text = "48", top_k_text = "8", prefill_text = "64";
-    std::string text_path = default_text, weights_path = default_weights;
+    std::string text_path, weights_path;
     app.add_option("ARM", name, "which arithmetic; --arms lists them")->required();
     app.add_option("OUTPUT", output, "the trace")->type_name("FILE")->check(cli::not_empty())->required();
     const auto count = [&](const char* option, std::string& value, const char* help) {
         app.add_option(option, value, help)->type_name("N")->capture_default_str();
     };
     count("CHUNK_TOKENS", chunk_tokens_text,
-          "tokens (bytes) that a chunk scores, each from all before it in the chunk");
+          "tokens (bytes) that a chunk scores, each from all before it in the chunk; with PREFILL at most 128");
     count("MAX_CHUNKS", max_chunks_text, "chunks, one after the other in the text, unless it ends sooner");
     count("TOPK", top_k_text, "best tokens to record, 2 to 256");
     count("PREFILL", prefill_text, "tokens of context that a chunk reads ahead of them");
     const auto file = [&](const char* option, std::string& value, const char* help) {
-        app.add_option(option, value, help)->type_name("FILE")->check(cli::not_empty())->capture_default_str();
+        app.add_option(option, value, help)->type_name("FILE")->check(cli::not_empty());
     };
-    file("--text", text_path, "text to score");
-    file("--weights", weights_path, "weights, as train_tiny_lm writes them");
+    file("--text", text_path, "text to score (default: the project's held_out.txt)");
+    file("--weights", weights_path, "weights, as train_tiny_lm writes them (default: the project's)");
     app.add_flag_callback(
         "--arms",
         [] {
@@ -96,28 +98,34 @@ int main(int argc, char** argv) {
         const std::int64_t chunk_tokens = number_between("CHUNK_TOKENS", chunk_tokens_text, 1, shape.context);
         const std::int64_t max_chunks = number_between("MAX_CHUNKS", max_chunks_text, 1, INT32_MAX);
         const std::int64_t top_k = number_between("TOPK", top_k_text, 2, shape.vocabulary);
-        const std::int64_t prefill = number_between("PREFILL", prefill_text, 0, shape.context - chunk_tokens);
-        for (const std::string& input : {located(text_path, default_text), located(weights_path, default_weights)}) {
+        const std::int64_t prefill = number_between("PREFILL", prefill_text, 0, shape.context);
+        if (chunk_tokens + prefill > shape.context) {
+            throw std::invalid_argument("CHUNK_TOKENS and PREFILL: " + std::to_string(chunk_tokens) + " + " +
+                                        std::to_string(prefill) + " tokens, the model's context is " +
+                                        std::to_string(shape.context));
+        }
+        const Input text_file(text_path, default_text), weights_file(weights_path, default_weights);
+        for (const std::string& input : {text_file.path, weights_file.path}) {
             if (cli::same_file(output, input)) {
                 throw std::invalid_argument(output + ": the trace would overwrite this input");
             }
         }
-        const logitstat::MappedFile file(located(text_path, default_text));
+        const logitstat::MappedFile file(text_file.path);
         const std::vector<std::uint8_t> text(file.text().begin(), file.text().end());
         const auto tokens = std::ssize(text);
         const std::int64_t chunks = std::min(max_chunks, (tokens - 1 - prefill) / chunk_tokens);
         if (chunks < 1) {
-            throw std::invalid_argument(text_path + ": " + std::to_string(tokens) + " bytes of text, a chunk needs " +
-                                        std::to_string(prefill + chunk_tokens + 1));
+            throw std::invalid_argument(text_file.name + ": " + std::to_string(tokens) +
+                                        " bytes of text, a chunk needs " + std::to_string(prefill + chunk_tokens + 1));
         }
         const auto arithmetic = arm.arithmetic();
-        Weights<float> weights = read_weights(located(weights_path, default_weights), shape);
+        Weights<float> weights = read_weights(weights_file.path, shape);
         for (const auto& [tensor, matrix] : weights.all()) { arithmetic->weight(tensor, *matrix); }
 
         logitstat::TraceRecorder trace(output, {.top_k = static_cast<std::size_t>(top_k)},
-                                       logitstat::RunMetadata{.model = weights_path,
+                                       logitstat::RunMetadata{.model = weights_file.name,
                                                               .device = "CPU (" + name + ")",
-                                                              .corpus = text_path,
+                                                              .corpus = text_file.name,
                                                               .corpus_tokens = tokens,
                                                               .chunks = chunks,
                                                               .chunk_tokens = chunk_tokens,

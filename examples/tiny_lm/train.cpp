@@ -171,11 +171,15 @@ int main(int argc, char** argv) {
             const logitstat::MappedFile file(path);
             return Bytes(file.text().begin(), file.text().end());
         };
-        Bytes text;
-        for (const std::string& path : texts) {
+        std::vector<std::string> inputs = texts;
+        inputs.push_back(held_out_path);
+        for (const std::string& path : inputs) {
             if (cli::same_file(path, output)) {
                 throw std::invalid_argument(output + ": the weights would overwrite this text");
             }
+        }
+        Bytes text;
+        for (const std::string& path : texts) {
             const Bytes more = read(path);
             text.insert(text.end(), more.begin(), more.end());
         }

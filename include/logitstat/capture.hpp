@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -51,19 +52,21 @@ struct RecorderOptions {
     trace_format format = trace_format::automatic;
     non_finite_rows non_finite = non_finite_rows::refuse;
     binary_real real = binary_real::automatic; ///< of no effect on a text trace
+    bool replace_partial = false;              ///< drop a PATH.partial that is there, the rows of an earlier run
 };
 
 /// Records one trace. Each row is scored and appended, whole and flushed, to PATH.partial, a text trace (for a binary
 /// trace with the shortest decimals that read back as the same double); `close` makes PATH of it.
 ///
 /// A run that ends without `close`, killed or by an exception, leaves PATH.partial: `read_trace(path, {.recover =
-/// true})` reads the rows up to there. A previous PATH keeps its content until `close`; a previous PATH.partial is
-/// overwritten. Movable, not copyable. One thread a recorder: threads record apart, each its own chunks, and
+/// true})` reads the rows up to there. A previous PATH keeps its content until `close`. A previous PATH.partial is
+/// refused unless RecorderOptions::replace_partial is set: it holds what a killed run left, or another recorder is
+/// writing it. Movable, not copyable. One thread a recorder: threads record apart, each its own chunks, and
 /// `concatenate` joins them.
 class TraceRecorder {
   public:
-    /// Throws std::invalid_argument for top_k < 2 or metadata that a trace cannot hold, io_error when PATH is a
-    /// directory, a device or a pipe, or PATH.partial cannot be written.
+    /// Throws std::invalid_argument for top_k < 2, an empty path or metadata that a trace cannot hold, io_error when
+    /// PATH is a directory, a device or a pipe, or PATH.partial is there or cannot be written.
     TraceRecorder(const std::filesystem::path& path, RecorderOptions options, const Metadata& metadata = {})
         : options_(options), scorer_(options.top_k, options.non_finite), target_(file_behind(path)),
           partial_(target_.string() + ".partial") {
@@ -71,8 +74,9 @@ class TraceRecorder {
             options_.format = path.extension() == ".safetensors" ? trace_format::binary : trace_format::text;
         }
         const std::string preamble = detail::preamble_text(TraceSource{.metadata = metadata});
+        create_partial();
         errno = 0;
-        stream_ = std::make_unique<std::ofstream>(partial_, std::ios::binary | std::ios::trunc);
+        stream_ = std::make_unique<std::ofstream>(partial_, std::ios::binary);
         if (!*stream_) { fail_to_write(""); }
         write(preamble, "");
     }
@@ -100,7 +104,7 @@ class TraceRecorder {
         detail::with_span(logits, [&](auto row) {
             using T = std::remove_const_t<typename decltype(row)::element_type>;
             const binary_real real = real_for<T>(chunk, pos);
-            const RowScore score = scorer_.score<Arch>(chunk, pos, target, row);
+            const RowScore score = scorer_.score<Arch>(chunk, pos, target, row, real == binary_real::float32);
             format_row(chunk, pos, target, score, real);
             write(line_, " the row of " + detail::RowScorer::place(chunk, pos));
             scorer_.accept(chunk, pos, row.size());
@@ -141,12 +145,30 @@ class TraceRecorder {
   private:
     /// The regular file that is to appear: symbolic links are followed, so that they stay what they are.
     static std::filesystem::path file_behind(const std::filesystem::path& path) {
+        if (path.empty()) { throw std::invalid_argument("a trace needs a file name"); }
         std::error_code ignored;
         const auto status = std::filesystem::status(path, ignored);
         if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
             throw io_error(path.string(), "cannot write: it is not a regular file");
         }
-        return detail::behind_symbolic_links(path);
+        return std::filesystem::absolute(detail::behind_symbolic_links(path)); // wherever the program goes until close
+    }
+
+    /// Creates PATH.partial, which must not be there: then no other recorder has it, and it is no link and no pipe.
+    void create_partial() const {
+        std::error_code ignored;
+        if (options_.replace_partial) { std::filesystem::remove(partial_, ignored); }
+        errno = 0;
+        if (std::FILE* const file = std::fopen(partial_.string().c_str(), "wx")) {
+            std::fclose(file);
+        } else {
+            throw io_error(partial_.string(),
+                           errno == EEXIST
+                               ? "is there already: the rows of a run that was cut (read_trace with recover, "
+                                 "convert_trace --recover), or of a recorder at work; remove it, or set "
+                                 "RecorderOptions::replace_partial"
+                               : "cannot write: " + std::generic_category().message(errno));
+        }
     }
 
     /// The type in which a binary trace keeps this row; double, that is unrounded, for a text trace.

@@ -68,8 +68,9 @@ struct NoiseFigure {
 /// The result of `compare`; every figure is defined in the header of its statistic. A figure that does not exist (a
 /// rate of nothing, an error of one value) is an empty optional, never a NaN.
 struct Comparison {
-    std::int64_t positions = 0; ///< compared
-    std::int64_t skipped_non_finite = 0;
+    std::int64_t positions = 0;          ///< compared
+    std::int64_t skipped_non_finite = 0; ///< left out, because the value of either arm is infinite or NaN
+    std::int64_t reference_non_finite = 0, candidate_non_finite = 0; ///< of those, the ones of each arm
     std::size_t chunks = 0;
     std::size_t reference_k = 0, candidate_k = 0;
     confidence_level confidence{0.95}; ///< of every interval and bound below
@@ -217,7 +218,7 @@ void compute(Comparison& result, const R& reference, const C& candidate, const C
     result.candidate_accuracy = accuracy(candidate);
     result.mcnemar = mcnemar(reference, candidate);
     if (options.step_curve) { result.curve = step_curve(reference, candidate); }
-    result.identical_data = same_data(reference, candidate);
+    result.identical_data = result.skipped_non_finite == 0 && same_data(reference, candidate);
     result.verdict =
         verdict_of(result.disagreements, result.decided, result.identical_data, options.rules, options.confidence);
 }
@@ -255,20 +256,34 @@ Comparison compare(const R& reference, const C& candidate, const CompareOptions&
     for (auto& difference : like_for_like_differences(result.reference.metadata, result.candidate.metadata)) {
         result.warnings.push_back(std::move(difference));
     }
+    std::vector<std::size_t> kept;
+    if (options.non_finite == non_finite_policy::skip) {
+        kept = finite_positions(reference, candidate);
+        const auto others = [&](std::size_t finite) {
+            return static_cast<std::int64_t>(reference.view().size()) - static_cast<std::int64_t>(finite);
+        };
+        result.skipped_non_finite = others(kept.size());
+        result.reference_non_finite = others(finite_positions(reference, reference).size());
+        result.candidate_non_finite = others(finite_positions(candidate, candidate).size());
+        if (const auto alone = result.skipped_non_finite - result.reference_non_finite; alone > 0) {
+            result.warnings.push_back("the candidate has infinite or NaN values at " + std::to_string(alone) +
+                                      (alone == 1 ? " position" : " positions") + " where the reference has none");
+        }
+    }
     if (options.strict && !result.warnings.empty()) {
         std::string all;
         for (const std::string& warning : result.warnings) { all += (all.empty() ? "" : "\n") + warning; }
         throw not_comparable(all);
     }
-    if (options.non_finite == non_finite_policy::skip) {
-        const std::vector<std::size_t> kept = finite_positions(reference, candidate);
-        if (kept.size() < reference.view().size()) {
-            result.skipped_non_finite = static_cast<std::int64_t>(reference.view().size() - kept.size());
-            detail::compute(result, subset(reference, kept), subset(candidate, kept), options);
-            detail::restore_indices(result, kept);
-            return result;
-        }
-    } else {
+    if (options.non_finite == non_finite_policy::skip && kept.empty()) {
+        throw std::invalid_argument("no position is finite in both arms");
+    }
+    if (result.skipped_non_finite > 0) {
+        detail::compute(result, subset(reference, kept), subset(candidate, kept), options);
+        detail::restore_indices(result, kept);
+        return result;
+    }
+    if (options.non_finite == non_finite_policy::error) {
         require_finite(reference, "reference");
         require_finite(candidate, "candidate");
     }

@@ -2,8 +2,9 @@
 
 /// Everything. It needs nlohmann-json, for the headers of binary traces and for the JSON reports. What a program
 /// without it may include: `trace/`, `logits/`, `simd/`, `stats/`, `compare.hpp`, `noise_floor.hpp`, `report/text.hpp`,
-/// `report/markdown.hpp`, and of `io/` the text trace (`text_trace_reader.hpp`, `text_trace_writer.hpp`),
-/// `manifest.hpp`, `npy.hpp`, `kld.hpp` and `decoded_kld.hpp`.
+/// `report/markdown.hpp`, of `capture/` all (but not `capture.hpp`, which writes either format), and of `io/` the text
+/// trace (`text_trace_reader.hpp`, `text_trace_writer.hpp`), `manifest.hpp`, `npy.hpp`, `kld.hpp` and
+/// `decoded_kld.hpp`.
 
 #include "logitstat/capture.hpp"
 #include "logitstat/compare.hpp"

@@ -338,7 +338,11 @@ TEST_CASE("an exception or a return without close leaves the partial; the file b
     CHECK(folder.names() == std::set<std::string>{"a.tsv", "a.tsv.partial"});
     CHECK(read_trace(folder / "a.tsv.partial", {.recover = true}).size() == 10);
 
-    TraceRecorder trace(folder / "a.tsv", {.top_k = 2}); // starts anew
+    // What was left is not lost to the next run unless that is asked for.
+    CHECK(contains(message_of<logitstat::io_error>([&] { TraceRecorder(folder / "a.tsv", {.top_k = 2}); }),
+                   "a.tsv.partial: is there already"));
+    CHECK(read_trace(folder / "a.tsv.partial", {.recover = true}).size() == 10);
+    TraceRecorder trace(folder / "a.tsv", {.top_k = 2, .replace_partial = true});
     record(trace, 0);
     trace.close();
     CHECK(read_trace(folder / "a.tsv").size() == 1);
@@ -373,8 +377,66 @@ TEST_CASE("moving: one of the two records") {
     static_assert(!std::is_copy_constructible_v<TraceRecorder> && std::is_nothrow_move_constructible_v<TraceRecorder>);
 }
 
+TEST_CASE("two recorders never share a file") {
+    const TemporaryFolder folder;
+    TraceRecorder first(folder / "a.tsv", {.top_k = 2});
+    record(first, 0);
+    CHECK_THROWS_AS(TraceRecorder(folder / "a.tsv", {.top_k = 2}), logitstat::io_error);
+    record(first, 1);
+    first.close();
+    CHECK(read_trace(folder / "a.tsv").size() == 2);
+
+    folder.write("victim", "precious"); // nor is a link at the partial's name followed
+    std::filesystem::create_symlink("victim", folder / "b.tsv.partial");
+    CHECK_THROWS_AS(TraceRecorder(folder / "b.tsv", {.top_k = 2}), logitstat::io_error);
+    TraceRecorder second(folder / "b.tsv", {.top_k = 2, .replace_partial = true});
+    record(second, 0);
+    second.close();
+    CHECK(content(folder / "victim") == "precious");
+    CHECK(!std::filesystem::is_symlink(folder / "b.tsv"));
+}
+
+TEST_CASE("the file is where it was meant to be, wherever the program goes") {
+    const TemporaryFolder folder;
+    const auto before = std::filesystem::current_path();
+    std::filesystem::current_path(folder.path());
+    TraceRecorder trace("a.tsv", {.top_k = 2});
+    std::filesystem::current_path(before);
+    record(trace, 0);
+    trace.close();
+    CHECK(folder.names() == std::set<std::string>{"a.tsv"});
+}
+
+TEST_CASE("values beyond the type in which they are kept are refused, or marked") {
+    const TemporaryFolder folder;
+    constexpr double most = std::numeric_limits<double>::max();
+    constexpr float most_float = std::numeric_limits<float>::max();
+    const std::vector<double> wide{most, 1, -most, 2}, large{1e300, 1e299, 3, 4};
+    const std::vector<float> narrow{most_float, 1, -most_float, 2};
+    const auto refused = [](auto& recorder, const auto& row, std::int64_t target) {
+        return contains(message_of<std::invalid_argument>([&] { recorder.record(0, 0, target, row); }),
+                        "chunk 0, pos 0: its NLL or a logit is beyond the range of");
+    };
+    TraceRecorder doubles(folder / "a.tsv", {.top_k = 2});
+    CHECK(refused(doubles, wide, 2)); // the NLL overflows
+    TraceRecorder floats(folder / "a.safetensors", {.top_k = 2});
+    CHECK(refused(floats, narrow, 2)); // the NLL is no float
+    TraceRecorder narrowing(folder / "b.safetensors", {.top_k = 2, .real = logitstat::binary_real::float32});
+    CHECK(refused(narrowing, large, 0)); // the logits are none
+    TraceBuilder<float> builder(2);
+    CHECK(refused(builder, narrow, 2));
+    CHECK(refused(builder, large, 0));
+    CHECK(builder.size() == 0);
+    doubles.record(0, 0, 0, narrow); // a double holds it
+    TraceBuilder<float> marking(2, logitstat::non_finite_rows::mark);
+    marking.record(0, 0, 2, narrow);
+    CHECK(std::isnan(marking.trace().nll[0]));
+    CHECK(marking.trace().top_ids[0] == 0);
+}
+
 TEST_CASE("where no file can be: an error at once, nothing replaced") {
     const TemporaryFolder folder;
+    CHECK_THROWS_AS(TraceRecorder("", {}), std::invalid_argument);
     CHECK_THROWS_AS(TraceRecorder(folder / "no/such/folder.tsv", {}), logitstat::io_error);
     CHECK_THROWS_AS(TraceRecorder(folder.path(), {}), logitstat::io_error);
     CHECK_THROWS_AS(TraceRecorder("/dev/full", {}), logitstat::io_error);
@@ -549,6 +611,20 @@ TEST_CASE("concatenate refuses what is not of one run") {
     auto broken = part(0, 2, granite);
     broken.nll.pop_back();
     CHECK_THROWS_AS(join(broken, part(3, 2, granite)), std::invalid_argument);
+    RunMetadata six = granite; // announces as many positions as the whole has, so no part is suspected to be cut
+    six.chunks = 6;
+    six.chunk_tokens = 1;
+    auto first = part(0, 2, six), rest = part(3, 2, six);
+    for (auto* each : {&first, &rest}) {
+        each->source.warnings = logitstat::content_warnings(*each, each->source.metadata, "");
+        REQUIRE(each->source.warnings.size() == 1);
+    }
+    first.source.warnings.push_back("something else");
+    CHECK(join(first, rest).source.warnings == std::vector<std::string>{"something else"});
+    CHECK(join(first, part(4, 2, six)).source.warnings == std::vector<std::string>{"something else"});
+    six.chunks = 7;
+    CHECK(
+        contains(join(part(0, 2, six), part(3, 2, six)).source.warnings.at(0), "the joined trace: holds 6 positions"));
     const auto view = part(0, 2, granite), next = part(3, 2, granite);
     const std::vector views{view.view(), next.view()}; // without a source: nothing to hold against each other
     CHECK(concatenate(views).size() == 6);

@@ -270,3 +270,24 @@ TEST_CASE("custom_comparison: counts by position in the chunk, against a count o
     CHECK(none.out == "");
     CHECK(contains(none.err, "custom_comparison: "));
 }
+
+TEST_CASE("--keep-non-finite: marked rows go through every task, and come back as they were") {
+    const TempFolder folder;
+    const std::string text = test::small_trace({"10,7 3.0,0.5 1.5", "7,11 nan,nan nan", "7,12 3.5,0.5 2.0"});
+    folder.write("marked.tsv", text);
+    const std::string marked = folder.path("marked.tsv"), binary = folder.path("marked.safetensors");
+    check_refused(convert({marked, binary}), "nll is not finite");
+    CHECK(convert({marked, binary, "--keep-non-finite"}).status == 0);
+    check_refused(convert({"--check", binary}), "not finite");
+    CHECK(convert({"--check", binary, "--keep-non-finite"}).status == 0);
+    CHECK(convert({binary, folder.path("back.tsv"), "--keep-non-finite"}).status == 0);
+    CHECK(contains(read_file(folder.path("back.tsv")), "\tnan\t"));
+    const Finished info = convert({"--info", marked, "--keep-non-finite"});
+    CHECK(info.status == 0);
+    CHECK(contains(info.out, "not finite  1 position, left out of what follows"));
+    CHECK(contains(info.out, "perplexity  5.7546")); // exp((1.5 + 2) / 2)
+
+    folder.write("cut.tsv", text.substr(0, text.size() - 3)); // a killed run of a recorder that marks
+    CHECK(convert({folder.path("cut.tsv"), folder.path("whole.tsv"), "--recover", "--keep-non-finite"}).status == 0);
+    CHECK(contains(convert({"--check", folder.path("whole.tsv"), "--keep-non-finite"}).out, "2 positions"));
+}

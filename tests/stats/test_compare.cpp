@@ -263,8 +263,28 @@ TEST_CASE("skipping: both arms' bad positions, each counted once, and nothing le
     traces.candidate.nll[3] = infinity;
     traces.candidate.top_logits[40 + 8] = not_a_number;
     CHECK(traces.compared({.non_finite = non_finite_policy::skip}).skipped_non_finite == 2);
+    const Comparison skipped = traces.compared({.non_finite = non_finite_policy::skip});
+    CHECK(skipped.reference_non_finite == 1);
+    CHECK(skipped.candidate_non_finite == 2);
+    // What only the candidate cannot compute is a change of its own: a warning, and with `strict` an error.
+    REQUIRE(skipped.warnings.size() == 1);
+    CHECK(skipped.warnings[0] == "the candidate has infinite or NaN values at 1 position where the reference has none");
+    CHECK_THROWS_AS(traces.compared({.strict = true, .non_finite = non_finite_policy::skip}),
+                    logitstat::not_comparable);
     for (double& x : traces.reference.nll) { x = not_a_number; }
     CHECK_THROWS_AS(traces.compared({.non_finite = non_finite_policy::skip}), std::invalid_argument);
+}
+
+TEST_CASE("skipping: what is left over never stands for all data, so a verdict still asks for its evidence") {
+    Traces<> traces(small_pair());
+    traces.candidate = traces.reference;
+    CHECK(traces.compared({.rules = {.min_decided = 1000}}).verdict == logitstat::Verdict::identical); // all are equal
+    for (std::size_t i = 1; i < traces.candidate.nll.size(); ++i) { traces.candidate.nll[i] = not_a_number; }
+    const Comparison one = traces.compared({.non_finite = non_finite_policy::skip});
+    CHECK(one.positions == 1);
+    CHECK(!one.identical_data);
+    CHECK(traces.compared({.rules = {.min_decided = 1000}, .non_finite = non_finite_policy::skip}).verdict ==
+          logitstat::Verdict::inconclusive);
 }
 
 TEST_CASE("no positions are an error of the comparison, and zero for the counts") {

@@ -1,5 +1,7 @@
 // The headers that logitstat.hpp names as free of nlohmann-json. Here <nlohmann/json.hpp> is an error.
 
+#include "logitstat/capture/run_metadata.hpp"
+#include "logitstat/capture/trace_builder.hpp"
 #include "logitstat/compare.hpp"
 #include "logitstat/io/decoded_kld.hpp"
 #include "logitstat/io/kld.hpp"

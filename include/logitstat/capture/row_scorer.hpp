@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -13,7 +14,7 @@
 namespace logitstat {
 
 /// What becomes of a row that a trace cannot hold: a NaN or +infinity in it, -infinity as the target's logit or among
-/// the top k.
+/// the top k, an NLL or a logit beyond the type in which it is kept.
 enum class non_finite_rows {
     refuse, ///< std::invalid_argument that names chunk, pos and token; nothing is recorded
     mark,   ///< recorded with NaN as its NLL and logits and the ids 0, 1, ..., k-1: no figure that could be believed.
@@ -29,10 +30,12 @@ class RowScorer {
         if (top_k < 2) { throw std::invalid_argument("top_k is " + std::to_string(top_k) + ", at least 2 are needed"); }
     }
 
-    /// The score of the next row. Throws std::invalid_argument, naming chunk and pos, unless (chunk, pos) lies above
-    /// the last accepted one, V is the same as before, and the row can be scored.
+    /// The score of the next row, which is to be kept `as_float` or as doubles. Throws std::invalid_argument, naming
+    /// chunk and pos, unless (chunk, pos) lies above the last accepted one, V is the same as before, and the row can be
+    /// scored.
     template <class Arch, simd::logit_type T>
-    RowScore score(std::int64_t chunk, std::int64_t pos, std::int64_t target, std::span<const T> logits) const {
+    RowScore score(std::int64_t chunk, std::int64_t pos, std::int64_t target, std::span<const T> logits,
+                   bool as_float) const {
         const auto fail = [&](const std::string& reason) {
             throw std::invalid_argument(place(chunk, pos) + ": " + reason);
         };
@@ -48,7 +51,13 @@ class RowScorer {
         try {
             check_row_arguments(target, top_k_, logits.size());
         } catch (const std::invalid_argument& error) { fail(error.what()); }
-        const std::string defect = try_score_row<Arch>(logits, static_cast<std::size_t>(target), top_k_, score);
+        std::string defect = try_score_row<Arch>(logits, static_cast<std::size_t>(target), top_k_, score);
+        const auto overflows = [&](double x) {
+            return as_float ? !simd::is_finite(static_cast<float>(x)) : !simd::is_finite(x);
+        };
+        if (defect.empty() && (overflows(score.nll) || std::ranges::any_of(score.logits, overflows))) {
+            defect = std::string("its NLL or a logit is beyond the range of ") + (as_float ? "float" : "double");
+        }
         if (!defect.empty()) {
             if (policy_ == non_finite_rows::refuse) { fail(defect); }
             score.nll = std::numeric_limits<double>::quiet_NaN();

@@ -71,8 +71,9 @@ inline void check_row_arguments(std::int64_t target, std::size_t k, std::size_t 
 /// O(V + k log k log(V / k)) for logits in no particular order.
 ///
 /// The NLL is within 2e-6 of the exact value for float and narrower types up to V = 262,144 (typically 1e-7), 1e-12 for
-/// double, whatever the magnitudes. -infinity is probability 0. Throws std::invalid_argument when target is not in
-/// [0, V), k not in [1, V], a logit is NaN or +infinity, or the target or one of the k best is -infinity.
+/// double (or half an ulp, for NLLs in the thousands); +infinity where it is beyond double. -infinity is probability 0.
+/// Throws std::invalid_argument when target is not in [0, V), k not in [1, V], a logit is NaN or +infinity, or the
+/// target or one of the k best is -infinity.
 template <class Arch = xsimd::default_arch, logits_row L>
 RowScore score_row(const L& logits, std::int64_t target, std::size_t k) {
     RowScore score;

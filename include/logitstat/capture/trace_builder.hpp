@@ -25,7 +25,7 @@ template <std::floating_point Real = double> class TraceBuilder {
     template <class Arch = xsimd::default_arch, logits_row L>
     void record(std::int64_t chunk, std::int64_t pos, std::int64_t target, const L& logits) {
         detail::with_span(logits, [&](auto row) {
-            const RowScore score = scorer_.score<Arch>(chunk, pos, target, row);
+            const RowScore score = scorer_.score<Arch>(chunk, pos, target, row, std::same_as<Real, float>);
             scorer_.accept(chunk, pos, row.size());
             columns_.chunk.push_back(static_cast<std::int32_t>(chunk));
             columns_.pos.push_back(static_cast<std::int32_t>(pos));

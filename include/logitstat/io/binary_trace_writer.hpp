@@ -37,8 +37,8 @@ void write_binary_trace(const std::filesystem::path& path, const T& trace, const
 /// The same of a trace that has a source.
 template <trace_like T>
 requires requires(const T& trace) { trace.source; }
-void write_binary_trace(const std::filesystem::path& path, const T& trace) {
-    write_binary_trace(path, trace, trace.source);
+void write_binary_trace(const std::filesystem::path& path, const T& trace, WriteOptions options = {}) {
+    write_binary_trace(path, trace, trace.source, options);
 }
 
 } // namespace logitstat

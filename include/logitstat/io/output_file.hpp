@@ -65,7 +65,7 @@ class OutputFile {
     /// Completes the file under its name. Throws io_error when a byte could not be written or the rename fails; then
     /// nothing has appeared.
     void commit() {
-        errno = 0;
+        if (stream_) { errno = 0; } // else it is the reason why a write failed
         stream_.close();
         if (!stream_) { throw io_error(name_, "cannot write: " + reason()); }
         if (!direct_) {

@@ -39,8 +39,9 @@ inline void append_number(std::string& out, double value) {
 /// with six decimals (a trace that was read from such a file is written back byte for byte). Throws
 /// std::invalid_argument before the first byte when a reader would refuse the result or take a line for something else.
 /// Whether `out` took the bytes is for the caller to check.
-template <trace_like T> void write_text_trace(std::ostream& out, const T& trace, const TraceSource& source) {
-    detail::require_writable(trace);
+template <trace_like T>
+void write_text_trace(std::ostream& out, const T& trace, const TraceSource& source, WriteOptions options = {}) {
+    detail::require_writable(trace, options);
     const auto view = trace.view();
     std::string text = detail::preamble_text(source);
     for (std::size_t i = 0; i < view.size(); ++i) {
@@ -75,9 +76,9 @@ template <trace_like T> void write_text_trace(std::ostream& out, const T& trace,
 /// above, and io_error when it cannot be written.
 template <trace_like T>
 requires requires(const T& trace) { trace.source; }
-void write_text_trace(const std::filesystem::path& path, const T& trace) {
+void write_text_trace(const std::filesystem::path& path, const T& trace, WriteOptions options = {}) {
     OutputFile file(path);
-    write_text_trace(file.stream(), trace, trace.source);
+    write_text_trace(file.stream(), trace, trace.source, options);
     file.commit();
 }
 

@@ -203,8 +203,10 @@ inline std::string verdict_reason(const Comparison& c) {
                                      : "mismatch rates above " + percent_up(bound) + " are excluded" + at_level;
     switch (c.verdict) {
     case Verdict::identical:
-        return "every top-1 token agrees; " +
-               std::string(c.identical_data ? "all data are equal" : "the numbers differ, see below");
+        return "every top-1 token agrees; " + std::string(c.identical_data ? "all data are equal"
+                                                          : c.reference_k != c.candidate_k
+                                                              ? "the other data are not all equal, see below"
+                                                              : "the numbers differ, see below");
     case Verdict::pass: return mismatches + " at the " + decided + "; " + excluded;
     case Verdict::fail:
         return mismatches + " at the " + decided + " (" + percent(c.decided.rate()) + ")" +

@@ -113,6 +113,7 @@ inline nlohmann::ordered_json to_json(const Comparison& c) {
     out["logitstat_version"] = LOGITSTAT_VERSION_STRING;
     out["positions"] = c.positions;
     out["skipped_non_finite"] = c.skipped_non_finite;
+    out["non_finite"] = {{"reference", c.reference_non_finite}, {"candidate", c.candidate_non_finite}};
     out["chunks"] = c.chunks;
     out["top_k"] = {{"reference", c.reference_k}, {"candidate", c.candidate_k}};
     const Proportion top1 = proportion(c.disagreements, c.positions, c.confidence);

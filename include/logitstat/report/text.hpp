@@ -59,7 +59,9 @@ class TextReport {
              counted(static_cast<std::int64_t>(c.chunks), "chunk") + ", top-" + std::to_string(c.reference_k) +
              " against top-" + std::to_string(c.candidate_k));
         if (c.skipped_non_finite > 0) {
-            line("           " + counted(c.skipped_non_finite, "position") + " with non-finite values left out");
+            line("           " + counted(c.skipped_non_finite, "position") +
+                 " with non-finite values left out (reference " + std::to_string(c.reference_non_finite) +
+                 ", candidate " + std::to_string(c.candidate_non_finite) + ")");
         }
         const char* code = c.verdict == Verdict::fail ? "1;31" : c.verdict == Verdict::inconclusive ? "1;33" : "1;32";
         std::string word(to_string(c.verdict));
@@ -101,6 +103,11 @@ class TextReport {
                 counts.push_back(c.decided);
             }
             sweep_table("      gap >=", counts, true);
+            const ClusteredProportion& clustered = c.decided_clustered;
+            if (c.chunks >= many_clusters && clustered.design_effect > 1.05) {
+                line("  taking positions as independent; with chunks as clusters, at " + shortest(c.decided.threshold) +
+                     ": below " + percent_up(clustered.upper_bound) + " (" + percent_range(clustered.interval) + ")");
+            }
         }
         // In float32 everything is many ulps apart: worth a table only when asked for.
         if (!c.ulp_sweep.empty() && !(c.storage == storage_type::float32 && c.storage_inferred)) {

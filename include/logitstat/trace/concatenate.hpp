@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <ranges>
 #include <stdexcept>
 #include <string>
@@ -9,12 +10,13 @@
 
 #include "logitstat/trace/comparability.hpp"
 #include "logitstat/trace/trace.hpp"
+#include "logitstat/trace/validity.hpp"
 
 namespace logitstat {
 
 /// One trace of several, in the given order: what threads recorded apart, each its own chunks. `parts` is a vector (or
 /// another contiguous range) of Trace, LoadedTrace, MappedTrace or TraceView. Metadata are the first part's, warnings
-/// those of all. O(n k).
+/// those of all, but what is said of the contents is said of the whole. O(n k).
 ///
 /// Throws std::invalid_argument for no parts, parts that differ in k, and parts whose (chunk, pos) do not lie above
 /// those of the part before; not_comparable when metadata differ in a setting that changes the computation, in model or
@@ -81,8 +83,15 @@ auto concatenate(const R& parts) {
         if constexpr (has_source) {
             const TraceSource& source = part[p].source;
             if (p == 0) { whole.source.metadata = source.metadata; }
-            whole.source.warnings.insert(whole.source.warnings.end(), source.warnings.begin(), source.warnings.end());
+            const auto of_part = content_warnings(part[p], source.metadata, source.path);
+            std::ranges::copy_if(
+                source.warnings, std::back_inserter(whole.source.warnings),
+                [&](const std::string& warning) { return std::ranges::find(of_part, warning) == of_part.end(); });
         }
+    }
+    if constexpr (has_source) {
+        std::ranges::move(content_warnings(whole, whole.source.metadata, "the joined trace"),
+                          std::back_inserter(whole.source.warnings));
     }
     return whole;
 }

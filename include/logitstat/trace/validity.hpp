@@ -60,7 +60,8 @@ std::vector<std::string> content_warnings(const T& trace, const Metadata& metada
     using Real = typename T::real_type;
     const auto view = trace.view();
     std::vector<std::string> warnings;
-    const auto impossible = std::ranges::find_if(view.nll, [](Real nll) { return nll < Real(-1e-3); });
+    const auto impossible =
+        std::ranges::find_if(view.nll, [](Real nll) { return simd::is_finite(nll) && nll < Real(-1e-3); });
     if (impossible != view.nll.end()) {
         warnings.push_back(name + ": an NLL below zero (a probability above 1) at position " +
                            std::to_string(impossible - view.nll.begin()));
