@@ -31,34 +31,28 @@ struct RowDivergence {
 
 namespace detail {
 
-/// Of one row: its largest logit and ln sum exp(x - max).
-template <class Real> struct Normalizer {
-    explicit Normalizer(const RowSum& row)
-        : max(static_cast<Real>(row.max)), log_sum(static_cast<Real>(std::log(row.sum))) {}
-    Real max, log_sum;
-};
-
 /// A logit so far below the largest counts as exactly so far: its probability is 0 in any arithmetic.
 inline constexpr double lowest_below_max = 1e9;
 
-/// Adds a block's terms: kl, reverse_kl, twice total_variation and twice jensen_shannon. `offset` is the difference of
-/// the two log_sums, rounded once. Precondition: n is a multiple of the lanes.
+/// Adds a block's terms, not divided by p's sum of exp(x - max): kl, reverse_kl, twice total_variation and twice
+/// jensen_shannon. `offset` is the difference of the two rows' log-sum-exps about their maxima. Precondition: n is a
+/// multiple of the lanes.
 template <class Arch, class Real>
-void add_divergences(const Real* x, const Real* y, std::size_t n, const Normalizer<Real>& p, const Normalizer<Real>& q,
-                     Real offset, RowDivergence& sums) {
+void add_divergences(const Real* x, const Real* y, std::size_t n, Real largest_x, Real largest_y, Real offset,
+                     RowDivergence& sums) {
     using reals = batch<Real, Arch>;
     constexpr std::size_t group = 8 * reals::size;
     const reals zero(Real(0)), lowest(static_cast<Real>(-lowest_below_max));
-    const reals max_p(p.max), max_q(q.max), log_p(p.log_sum), log_q(q.log_sum), shift(offset);
+    const reals max_x(largest_x), max_y(largest_y), shift(offset);
     reals kl(zero), reverse(zero), variation(zero), mixture(zero);
     for (std::size_t i = 0; i < n;) { // chains of eight additions, as in sum_block
         reals group_kl(zero), group_reverse(zero), group_variation(zero), group_mixture(zero);
         for (const std::size_t end = std::min(n, i + group); i < end; i += reals::size) {
-            const reals a = xsimd::max(reals::load_unaligned(x + i) - max_p, lowest);
-            const reals b = xsimd::max(reals::load_unaligned(y + i) - max_q, lowest);
+            const reals a = xsimd::max(reals::load_unaligned(x + i) - max_x, lowest);
+            const reals b = xsimd::max(reals::load_unaligned(y + i) - max_y, lowest);
             const reals log_ratio =
                 (a - b) - shift; // ln p - ln q: the maxima have cancelled before anything is rounded
-            const reals larger = exp_nonpositive<Arch>(xsimd::max(a - log_p, b - log_q));
+            const reals larger = exp_nonpositive<Arch>(xsimd::max(a, b + shift));
             const auto terms = divergence_terms<Real, Arch>(xsimd::abs(log_ratio));
             const auto p_larger = log_ratio > zero;
             group_kl = multiply_add(larger, xsimd::select(p_larger, terms.phi, terms.psi), group_kl);
@@ -115,7 +109,7 @@ void add_masked(const Real* x, const Real* y, std::size_t n, const RowSum& p, co
 template <class Arch = xsimd::default_arch, logit_type R, logit_type C>
 RowDivergence divergence(std::span<const R> reference, std::span<const C> candidate, const RowSum& p, const RowSum& q) {
     using Real = std::conditional_t<std::is_same_v<R, double> || std::is_same_v<C, double>, double, float>;
-    const detail::Normalizer<Real> p_scale(p), q_scale(q);
+    const auto max_p = static_cast<Real>(p.max), max_q = static_cast<Real>(q.max);
     const auto offset = static_cast<Real>(std::log(p.sum) - std::log(q.sum));
     std::array<Real, row_block> x_block, y_block;
     RowDivergence result;
@@ -125,11 +119,13 @@ RowDivergence divergence(std::span<const R> reference, std::span<const C> candid
         const Real* const x = detail::widen_block<Arch, Real>(reference.subspan(first, n), x_block);
         const Real* const y = detail::widen_block<Arch, Real>(candidate.subspan(first, n), y_block);
         constexpr std::size_t lanes = batch<Real, Arch>::size;
-        detail::add_divergences<Arch, Real>(x, y, (n + lanes - 1) / lanes * lanes, p_scale, q_scale, offset, result);
+        detail::add_divergences<Arch, Real>(x, y, (n + lanes - 1) / lanes * lanes, max_p, max_q, offset, result);
         if (!moments.add_finite<Arch>(x, y, n)) { detail::add_masked(x, y, n, p, q, moments, result); }
     }
-    result.total_variation /= 2;
-    result.jensen_shannon /= 2;
+    result.kl /= p.sum;
+    result.reverse_kl /= p.sum;
+    result.total_variation /= 2 * p.sum;
+    result.jensen_shannon /= 2 * p.sum;
     if (result.lost > 0) { result.kl = std::numeric_limits<double>::infinity(); }
     if (result.gained > 0) { result.reverse_kl = std::numeric_limits<double>::infinity(); }
     result.logit_shift = moments.mean();

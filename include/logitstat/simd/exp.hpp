@@ -19,6 +19,13 @@ template <class Real, class Arch>
     return xsimd::fma(x, y, z);
 }
 
+/// z - x y, likewise.
+template <class Real, class Arch>
+[[gnu::always_inline]] inline batch<Real, Arch> subtract_product(const batch<Real, Arch>& z, const batch<Real, Arch>& x,
+                                                                 const batch<Real, Arch>& y) {
+    return xsimd::fnma(x, y, z);
+}
+
 /// c0 + c1 x + c2 x^2 + ... (Horner)
 template <class Real, class Arch>
 [[gnu::always_inline]] inline batch<Real, Arch> polynomial(const batch<Real, Arch>&, Real c0) {
@@ -33,7 +40,7 @@ template <class Real, class Arch, class... More>
 
 /// exp(x) for x <= 0, in float: relative error below 2e-7 + 7.4e-8 |x| (tested with every float), and exp(0) = 1.
 /// Below -86 (-infinity, too) something between 0 and exp(-86) = 4.5e-38, which a sum that holds a 1 cannot tell from
-/// zero. Arguments above 0, and NaN, give a number without meaning.
+/// zero. Arguments up to 80 are as good; above, and for NaN, a number without meaning.
 ///
 /// The part that grows with |x| is x / ln 2 being rounded once (2^-24 |x|) and 1 / ln 2 being a float (1.3e-8 |x|):
 /// where a sum of V terms, one of them 1, holds others at x that matter, |x| is at most ln V + a few, so that the sum

@@ -32,6 +32,7 @@ concept f16c_arch = avx512_arch<Arch>;
 namespace detail {
 
 // For those architectures alone that the concepts name.
+template <class Arch> batch<float, Arch> nearest(const batch<float, Arch>& t);
 template <class Arch> batch<float, Arch> above_floor(const batch<float, Arch>& t);
 template <class Arch> batch<float, Arch> times_power_of_two(const batch<float, Arch>& x, const batch<float, Arch>& t);
 template <class Arch> batch<float, Arch> load_halves(const Eigen::half* from);
@@ -46,6 +47,21 @@ template <avx512_arch Arch>
 [[gnu::always_inline]] inline batch<double, Arch>
 multiply_add(const batch<double, Arch>& x, const batch<double, Arch>& y, const batch<double, Arch>& z) {
     return _mm512_fmadd_pd(x, y, z);
+}
+/// z - x y
+template <avx512_arch Arch>
+[[gnu::always_inline]] inline batch<float, Arch>
+subtract_product(const batch<float, Arch>& z, const batch<float, Arch>& x, const batch<float, Arch>& y) {
+    return _mm512_fnmadd_ps(x, y, z);
+}
+template <avx512_arch Arch>
+[[gnu::always_inline]] inline batch<double, Arch>
+subtract_product(const batch<double, Arch>& z, const batch<double, Arch>& x, const batch<double, Arch>& y) {
+    return _mm512_fnmadd_pd(x, y, z);
+}
+/// The nearest integer.
+template <avx512_arch Arch> [[gnu::always_inline]] inline batch<float, Arch> nearest(const batch<float, Arch>& t) {
+    return _mm512_roundscale_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 /// t - floor(t); 0 for an infinity.
 template <avx512_arch Arch> [[gnu::always_inline]] inline batch<float, Arch> above_floor(const batch<float, Arch>& t) {
