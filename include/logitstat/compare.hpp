@@ -266,7 +266,7 @@ Comparison compare(const R& reference, const C& candidate, const CompareOptions&
         result.reference_non_finite = others(finite_positions(reference, reference).size());
         result.candidate_non_finite = others(finite_positions(candidate, candidate).size());
         if (const auto alone = result.skipped_non_finite - result.reference_non_finite; alone > 0) {
-            result.warnings.push_back("the candidate has infinite or NaN values at " + std::to_string(alone) +
+            result.warnings.push_back("the candidate has non-finite values at " + std::to_string(alone) +
                                       (alone == 1 ? " position" : " positions") + " where the reference has none");
         }
     }

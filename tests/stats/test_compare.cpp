@@ -268,7 +268,7 @@ TEST_CASE("skipping: both arms' bad positions, each counted once, and nothing le
     CHECK(skipped.candidate_non_finite == 2);
     // What only the candidate cannot compute is a change of its own: a warning, and with `strict` an error.
     REQUIRE(skipped.warnings.size() == 1);
-    CHECK(skipped.warnings[0] == "the candidate has infinite or NaN values at 1 position where the reference has none");
+    CHECK(skipped.warnings[0] == "the candidate has non-finite values at 1 position where the reference has none");
     CHECK_THROWS_AS(traces.compared({.strict = true, .non_finite = non_finite_policy::skip}),
                     logitstat::not_comparable);
     for (double& x : traces.reference.nll) { x = not_a_number; }
