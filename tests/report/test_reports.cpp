@@ -195,7 +195,10 @@ TEST_CASE("text report: the verdict in words, in all its forms") {
     c.verdict = Verdict::identical;
     c.disagreements = 0;
     CHECK(contains(verdict_line(), "IDENTICAL: "));
+    c.reference_k = c.candidate_k = 8;
     CHECK(contains(verdict_line(), "the numbers differ"));
+    c.candidate_k = 4; // which alone makes the data unequal
+    CHECK(contains(verdict_line(), "the other data are not all equal"));
     c.identical_data = true;
     CHECK(contains(verdict_line(), "all data are equal"));
 }

@@ -269,7 +269,7 @@ TEST_CASE("skipping: both arms' bad positions, each counted once, and nothing le
     // What only the candidate cannot compute is a change of its own: a warning, and with `strict` an error.
     REQUIRE(skipped.warnings.size() == 1);
     CHECK(skipped.warnings[0] == "the candidate has non-finite values at 1 position where the reference has none");
-    CHECK_THROWS_AS(traces.compared({.strict = true, .non_finite = non_finite_policy::skip}),
+    CHECK_THROWS_AS(traces.compared({.non_finite = non_finite_policy::skip, .strict = true}),
                     logitstat::not_comparable);
     for (double& x : traces.reference.nll) { x = not_a_number; }
     CHECK_THROWS_AS(traces.compared({.non_finite = non_finite_policy::skip}), std::invalid_argument);
@@ -522,7 +522,8 @@ TEST_CASE("metadata and warnings are carried, in order; strict makes them an err
     traces.candidate.nll[0] = not_a_number;
     const Comparison skipped = traces.compared({.non_finite = non_finite_policy::skip});
     CHECK(skipped.reference.path == "r.tsv");
-    CHECK(skipped.warnings == c.warnings);
+    REQUIRE(skipped.warnings.size() == 4);
+    CHECK(std::equal(c.warnings.begin(), c.warnings.end(), skipped.warnings.begin()));
     const Comparison viewed = compare(traces.reference.view(), traces.reference.view(), {.strict = true});
     CHECK(viewed.warnings.empty());
     CHECK(viewed.reference.path.empty());
