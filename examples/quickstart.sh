@@ -34,6 +34,7 @@ fi
 
 traces=build/quickstart/tiny_lm
 mkdir -p "$traces"
+rm -f "$traces"/*.partial # of an earlier quickstart that was interrupted
 printf 'name\ttag\treference\tcandidate\n' >"$traces/pairs.tsv"
 say "scoring examples/tiny_lm/held_out.txt with a small language model, in:" >&2
 $bin/capture_tiny_lm --arms >&2
