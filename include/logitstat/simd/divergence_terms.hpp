@@ -74,7 +74,7 @@ template <class Arch> [[gnu::always_inline]] inline Reduced<double, Arch> reduce
     const doubles unit(0x1p52), offset(0x1p52 + 4096), d = xsimd::min(distance, doubles(700.0));
     const words n = xsimd::bitwise_cast<words>(multiply_add(d, doubles(-0x1.71547652b82fep+0), offset)) &
                     words(std::uint64_t{0x1fff});
-    const doubles whole = xsimd::bitwise_cast<doubles>(n | xsimd::bitwise_cast<words>(unit)) - offset;
+    const doubles whole = opaque(xsimd::bitwise_cast<doubles>(n | xsimd::bitwise_cast<words>(unit)) - offset);
     return {multiply_add(whole, doubles(0x1.f473de6af278fp-30), multiply_add(whole, doubles(0x1.62e42fep-1), d)),
             xsimd::bitwise_cast<doubles>((n << 52) + xsimd::bitwise_cast<words>(doubles(1.0)))};
 }

@@ -78,7 +78,7 @@ template <class Arch>
     const doubles x = xsimd::max(argument, doubles(-700.0));
     const words n =
         xsimd::bitwise_cast<words>(detail::multiply_add(x, per_log2, offset)) & words(std::uint64_t{0x1fff});
-    const doubles whole = xsimd::bitwise_cast<doubles>(n | xsimd::bitwise_cast<words>(unit)) - offset;
+    const doubles whole = detail::opaque(xsimd::bitwise_cast<doubles>(n | xsimd::bitwise_cast<words>(unit)) - offset);
     const doubles r = detail::multiply_add(whole, doubles(-0x1.f473de6af278fp-30),
                                            detail::multiply_add(whole, doubles(-0x1.62e42fep-1), x));
     const doubles p =

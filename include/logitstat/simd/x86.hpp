@@ -31,6 +31,18 @@ concept f16c_arch = avx512_arch<Arch>;
 
 namespace detail {
 
+/// x, of whose making the compiler knows nothing any more. Where it may reassociate, (a - b) c + d becomes
+/// a c + (d - b c), and with b = 2^52 nothing is left of d.
+template <class Real, class Arch> [[gnu::always_inline]] inline batch<Real, Arch> opaque(const batch<Real, Arch>& x) {
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+    typename batch<Real, Arch>::register_type value = x;
+    asm("" : "+x"(value));
+    return value;
+#else
+    return x;
+#endif
+}
+
 // For those architectures alone that the concepts name.
 template <class Arch> batch<float, Arch> nearest(const batch<float, Arch>& t);
 template <class Arch> batch<float, Arch> above_floor(const batch<float, Arch>& t);
