@@ -263,8 +263,10 @@ Comparison compare(const R& reference, const C& candidate, const CompareOptions&
             return static_cast<std::int64_t>(reference.view().size()) - static_cast<std::int64_t>(finite);
         };
         result.skipped_non_finite = others(kept.size());
-        result.reference_non_finite = others(finite_positions(reference, reference).size());
-        result.candidate_non_finite = others(finite_positions(candidate, candidate).size());
+        if (result.skipped_non_finite > 0) { // else there is nothing to tell of either arm
+            result.reference_non_finite = others(finite_positions(reference, reference).size());
+            result.candidate_non_finite = others(finite_positions(candidate, candidate).size());
+        }
         if (const auto alone = result.skipped_non_finite - result.reference_non_finite; alone > 0) {
             result.warnings.push_back("the candidate has non-finite values at " + std::to_string(alone) +
                                       (alone == 1 ? " position" : " positions") + " where the reference has none");
