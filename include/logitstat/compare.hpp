@@ -21,6 +21,7 @@
 #include "logitstat/stats/mcnemar.hpp"
 #include "logitstat/stats/nll_difference.hpp"
 #include "logitstat/stats/perplexity.hpp"
+#include "logitstat/stats/perplexity_difference.hpp"
 #include "logitstat/stats/proportion.hpp"
 #include "logitstat/stats/rank.hpp"
 #include "logitstat/stats/standard_error.hpp"
@@ -73,6 +74,8 @@ struct Comparison {
     std::int64_t reference_non_finite = 0, candidate_non_finite = 0; ///< of those, the ones of each arm
     std::size_t chunks = 0;
     std::size_t reference_k = 0, candidate_k = 0;
+    /// False for full logits of unknown targets: what is taken from NLLs and targets has then no meaning.
+    bool has_targets = true;
     confidence_level confidence{0.95}; ///< of every interval and bound below
     VerdictRules rules;                ///< that the verdict was given by
 
@@ -93,6 +96,7 @@ struct Comparison {
     LogitDelta logit_delta;
     Perplexity reference_perplexity, candidate_perplexity;
     NllDifference nll_difference;
+    std::optional<PerplexityDifference> perplexity_difference; ///< nothing when a perplexity is infinite
     std::optional<Interval> ratio_bootstrap; ///< perplexity ratio, by drawing chunks
     Accuracy reference_accuracy, candidate_accuracy;
     McNemar mcnemar;
@@ -214,6 +218,7 @@ void compute(Comparison& result, const R& reference, const C& candidate, const C
     result.reference_perplexity = perplexity(reference, options.confidence, options.hac).value();
     result.candidate_perplexity = perplexity(candidate, options.confidence, options.hac).value();
     result.nll_difference = nll_difference(reference, candidate, options.confidence, options.hac).value();
+    result.perplexity_difference = perplexity_difference(reference, candidate, options.hac);
     result.reference_accuracy = accuracy(reference);
     result.candidate_accuracy = accuracy(candidate);
     result.mcnemar = mcnemar(reference, candidate);
@@ -221,6 +226,24 @@ void compute(Comparison& result, const R& reference, const C& candidate, const C
     result.identical_data = result.skipped_non_finite == 0 && same_data(reference, candidate);
     result.verdict =
         verdict_of(result.disagreements, result.decided, result.identical_data, options.rules, options.confidence);
+}
+
+/// Counts what non_finite_policy::skip leaves out: positions of the reference, of the candidate, of either.
+inline void note_skipped(Comparison& result, std::int64_t reference, std::int64_t candidate, std::int64_t either) {
+    result.skipped_non_finite = either;
+    result.reference_non_finite = reference;
+    result.candidate_non_finite = candidate;
+    if (const auto alone = either - reference; alone > 0) {
+        result.warnings.push_back("the candidate has non-finite values at " + std::to_string(alone) +
+                                  (alone == 1 ? " position" : " positions") + " where the reference has none");
+    }
+}
+
+/// What `strict` makes of warnings: all of them, one a line.
+inline void refuse_warnings(const Comparison& result) {
+    std::string all;
+    for (const std::string& warning : result.warnings) { all += (all.empty() ? "" : "\n") + warning; }
+    if (!all.empty()) { throw not_comparable(all); }
 }
 
 /// Indices into the positions that were kept become indices into the trace.
@@ -262,21 +285,12 @@ Comparison compare(const R& reference, const C& candidate, const CompareOptions&
         const auto others = [&](std::size_t finite) {
             return static_cast<std::int64_t>(reference.view().size()) - static_cast<std::int64_t>(finite);
         };
-        result.skipped_non_finite = others(kept.size());
-        if (result.skipped_non_finite > 0) { // else there is nothing to tell of either arm
-            result.reference_non_finite = others(finite_positions(reference, reference).size());
-            result.candidate_non_finite = others(finite_positions(candidate, candidate).size());
-        }
-        if (const auto alone = result.skipped_non_finite - result.reference_non_finite; alone > 0) {
-            result.warnings.push_back("the candidate has non-finite values at " + std::to_string(alone) +
-                                      (alone == 1 ? " position" : " positions") + " where the reference has none");
+        if (const std::int64_t skipped = others(kept.size()); skipped > 0) { // else there is nothing to tell of an arm
+            detail::note_skipped(result, others(finite_positions(reference, reference).size()),
+                                 others(finite_positions(candidate, candidate).size()), skipped);
         }
     }
-    if (options.strict && !result.warnings.empty()) {
-        std::string all;
-        for (const std::string& warning : result.warnings) { all += (all.empty() ? "" : "\n") + warning; }
-        throw not_comparable(all);
-    }
+    if (options.strict) { detail::refuse_warnings(result); }
     if (options.non_finite == non_finite_policy::skip && kept.empty()) {
         throw std::invalid_argument("no position is finite in both arms");
     }

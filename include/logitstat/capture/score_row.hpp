@@ -25,30 +25,39 @@ struct RowScore {
 
 namespace detail {
 
+/// Why a trace cannot hold a row whose summary this is, or an empty string: the logit of its first NaN or +infinity, a
+/// target (a negative one is none) of probability 0, fewer than k finite logits. O(k).
+template <simd::logit_type T>
+std::string row_defect(std::span<const T> row, const simd::RowSummary& summary, std::int64_t target, std::size_t k) {
+    if (const std::size_t at = summary.sum.refused; at < row.size()) {
+        const bool infinite = simd::is_infinite(simd::widen(row[at]));
+        return "the logit of token " + std::to_string(at) + " is " + (infinite ? "+infinity" : "NaN");
+    }
+    if (target >= 0 && !simd::is_finite(simd::widen(row[static_cast<std::size_t>(target)]))) {
+        return "the logit of the target, token " + std::to_string(target) + ", is -infinity (probability 0)";
+    }
+    for (std::size_t j = 0; j < k; ++j) {
+        if (!simd::is_finite(summary.best[j].logit)) {
+            return "only " + std::to_string(j) + (j == 1 ? " logit is" : " logits are") + " finite, the best " +
+                   std::to_string(k) + " are asked for";
+        }
+    }
+    return "";
+}
+
 /// Scores a row into `score`, or says why a trace cannot hold it (and leaves `score` as it was). Preconditions: target
 /// in [0, V), 1 <= k <= V <= 2^31 - 1.
 template <class Arch, simd::logit_type T>
 std::string try_score_row(std::span<const T> row, std::size_t target, std::size_t k, RowScore& score) {
-    const auto [sum, best] = simd::summarize_row<Arch>(row, k);
-    if (sum.refused < row.size()) {
-        const bool infinite = simd::is_infinite(simd::widen(row[sum.refused]));
-        return "the logit of token " + std::to_string(sum.refused) + " is " + (infinite ? "+infinity" : "NaN");
-    }
-    const auto at_target = simd::widen(row[target]);
-    if (!simd::is_finite(at_target)) {
-        return "the logit of the target, token " + std::to_string(target) + ", is -infinity (probability 0)";
-    }
-    for (std::size_t j = 0; j < k; ++j) {
-        if (!simd::is_finite(best[j].logit)) {
-            return "only " + std::to_string(j) + " logits are finite, the best " + std::to_string(k) + " are asked for";
-        }
-    }
-    score.nll = sum.nll(static_cast<double>(at_target));
+    const simd::RowSummary summary = simd::summarize_row<Arch>(row, k);
+    std::string defect = row_defect(row, summary, static_cast<std::int64_t>(target), k);
+    if (!defect.empty()) { return defect; }
+    score.nll = summary.sum.nll(static_cast<double>(simd::widen(row[target])));
     score.ids.resize(k);
     score.logits.resize(k);
     for (std::size_t j = 0; j < k; ++j) {
-        score.ids[j] = best[j].id;
-        score.logits[j] = best[j].logit;
+        score.ids[j] = summary.best[j].id;
+        score.logits[j] = summary.best[j].logit;
     }
     return "";
 }

@@ -14,6 +14,7 @@ namespace logitstat {
 class DecodedKld {
   public:
     using value_type = float;
+    static constexpr bool holds_log_probabilities = true; ///< see AnyRows
 
     explicit DecodedKld(const KldFile& file) : file_(&file), buffer_(file.vocabulary()) {}
 

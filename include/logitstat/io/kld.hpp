@@ -16,6 +16,7 @@
 
 #include "logitstat/error.hpp"
 #include "logitstat/io/mapped_file.hpp"
+#include "logitstat/logits/positions.hpp"
 #include "logitstat/simd/columns.hpp"
 #include "logitstat/trace/column.hpp"
 #include "logitstat/trace/trace.hpp"
@@ -169,5 +170,18 @@ class KldFile {
     std::span<const token_id> tokens_;
     Column<token_id> targets_;
 };
+
+/// Where the rows of a .kld file stand, what they predict, and which targets are censored. O(rows). Throws as
+/// `KldFile::row`.
+inline LogitsPositions positions_of(const KldFile& file) {
+    LogitsPositions positions;
+    positions.target.assign(file.targets().begin(), file.targets().end());
+    for (std::size_t i = 0; i < file.size(); ++i) {
+        positions.chunk.push_back(static_cast<std::int32_t>(file.chunk(i)));
+        positions.pos.push_back(static_cast<std::int32_t>(file.pos(i)));
+        positions.censored.push_back(file.is_censored(i) ? 1 : 0);
+    }
+    return positions;
+}
 
 } // namespace logitstat

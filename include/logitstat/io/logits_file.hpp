@@ -31,6 +31,14 @@ class LogitsFile {
     std::size_t vocabulary() const noexcept { return kld_ ? kld_->vocabulary() : shards_.front().vocabulary(); }
     /// Of the values that `visit` gives: F16, BF16, F32 or F64; F32 for the log-probabilities of a .kld file.
     tensor_type element_type() const noexcept { return kld_ ? tensor_type::F32 : shards_.front().type(); }
+    /// Rows that follow each other in one text, where the file says: of a chunk of a .kld file, of a batch of
+    /// [batch, n, V] (in all shards the same n).
+    std::optional<std::size_t> rows_per_chunk() const {
+        if (kld_) { return kld_->rows_per_chunk(); }
+        const auto first = shards_.front().rows_per_batch();
+        const bool all = std::ranges::all_of(shards_, [&](const auto& s) { return s.rows_per_batch() == first; });
+        return all ? first : std::nullopt;
+    }
     const std::string& name() const noexcept { return name_; } ///< the path, of several the first
 
     /// The token that each row predicts, [size()], each in [0, vocabulary()); empty when the files do not say. A .kld

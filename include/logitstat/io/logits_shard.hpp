@@ -60,6 +60,11 @@ class LogitsShard {
     tensor_type type() const { return tensor_.type; }
     std::size_t rows() const { return rows_; }
     std::size_t vocabulary() const { return vocabulary_; }
+    /// The n of [batch, n, V]; nothing of [n, V].
+    std::optional<std::size_t> rows_per_batch() const {
+        if (tensor_.shape.size() < 3) { return std::nullopt; }
+        return static_cast<std::size_t>(tensor_.shape[1]);
+    }
     std::size_t row_bytes() const { return vocabulary_ * (element_bits(tensor_.type) / 8); }
     const std::optional<Column<token_id>>& targets() const { return targets_; }
     const MappedFile& file() const {

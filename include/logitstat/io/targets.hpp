@@ -13,43 +13,54 @@
 #include "logitstat/io/read_trace.hpp"
 #include "logitstat/io/safetensors.hpp"
 #include "logitstat/io/target_tensor.hpp"
+#include "logitstat/logits/positions.hpp"
 
 namespace logitstat {
 
 /// The tokens that the positions predict, from a file of any kind, told apart by its content: integers of an .npy or
 /// safetensors file, shape [n] or [batch, n] (one row after the other); a trace's target column; those of a .kld file.
-/// Of a safetensors file that is no trace the tensor called `tensor`, else `target` or `targets`, else the only tensor
-/// of that form. Values are copied as int32, so alignment does not matter. O(n).
+/// The last two also say which chunk and position each is of; the first do not, and chunk and pos are empty. Of a
+/// safetensors file that is no trace the tensor called `tensor`, else `target` or `targets`, else the only tensor of
+/// that form. Values are copied as int32, so alignment does not matter. O(n).
 ///
 /// Throws io_error when the file cannot be opened; parse_error for what the format's reader refuses, a value below 0 or
 /// above int32, no or several tensors that it could be (listed), or naming all formats when the file is none of them.
 /// Their number and the vocabulary are for `check_targets`.
-inline Column<token_id> read_targets(const std::filesystem::path& path, const std::string& tensor = {}) {
+inline LogitsPositions read_positions(const std::filesystem::path& path, const std::string& tensor = {}) {
     MappedFile file(path);
     const std::string name = path.string();
     const std::string_view bytes = file.text();
-    if (looks_like_npy(bytes)) { return detail::target_values(NpyFile(std::move(file), name).tensor(), name); }
-    if (looks_like_kld(bytes)) {
-        const KldFile opened(std::move(file), name);
-        return {opened.targets().begin(), opened.targets().end()};
+    const auto of_trace = [](const auto& trace) {
+        return LogitsPositions{{trace.target.begin(), trace.target.end()},
+                               {trace.chunk.begin(), trace.chunk.end()},
+                               {trace.pos.begin(), trace.pos.end()},
+                               {}};
+    };
+    if (looks_like_npy(bytes)) {
+        return {detail::target_values(NpyFile(std::move(file), name).tensor(), name), {}, {}, {}};
     }
+    if (looks_like_kld(bytes)) { return positions_of(KldFile(std::move(file), name)); }
     if (looks_like_safetensors(bytes)) {
         SafetensorsFile opened(std::move(file), name);
         const std::pair<std::string, std::string> trace_mark("format", detail::trace_format_name);
         if (tensor.empty() && std::ranges::find(opened.metadata(), trace_mark) != opened.metadata().end()) {
-            // Read whole, and so checked whole.
-            const MappedTrace<double> trace(std::move(opened));
-            return {trace.target.begin(), trace.target.end()};
+            return of_trace(MappedTrace<double>(std::move(opened)).view()); // read whole, and so checked whole
         }
         const Tensor* const named = tensor.empty() ? detail::named_targets(opened) : nullptr;
-        return detail::target_values(
-            named != nullptr ? *named : detail::choose_tensor(opened, tensor, "targets", detail::fits_targets), name);
+        const Tensor& chosen =
+            named != nullptr ? *named : detail::choose_tensor(opened, tensor, "targets", detail::fits_targets);
+        return {detail::target_values(chosen, name), {}, {}, {}};
     }
     if (const std::size_t at = detail::find_control_byte(bytes); at != std::string_view::npos) {
         throw parse_error(name, "no file of targets (.npy, safetensors, a trace, .kld): control byte at offset " +
                                     std::to_string(at) + ", the file begins " + detail::excerpt(bytes, 8));
     }
-    return std::move(parse_text_trace<double>(bytes, name).target);
+    return of_trace(parse_text_trace<double>(bytes, name));
+}
+
+/// The targets alone. Throws as `read_positions`.
+inline Column<token_id> read_targets(const std::filesystem::path& path, const std::string& tensor = {}) {
+    return std::move(read_positions(path, tensor).target);
 }
 
 } // namespace logitstat

@@ -54,6 +54,15 @@ template <std::floating_point Real> constexpr bool is_finite(Real x) noexcept {
     }
 }
 
+/// True for an infinity of either sign, by the bits.
+template <std::floating_point Real> constexpr bool is_infinite(Real x) noexcept {
+    if constexpr (sizeof(Real) == 4) {
+        return (std::bit_cast<std::uint32_t>(x) << 1) == 0xff00'0000u;
+    } else {
+        return (std::bit_cast<std::uint64_t>(x) << 1) == 0xffe0'0000'0000'0000u;
+    }
+}
+
 /// Index of the first infinite or NaN value, or values.size() when all are finite. O(n), stops at the first.
 template <class Arch = xsimd::default_arch, std::floating_point Real>
 std::size_t first_non_finite(std::span<const Real> values) {

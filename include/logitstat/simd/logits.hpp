@@ -9,6 +9,7 @@
 #include <Eigen/Core>
 
 #include "logitstat/simd/batch.hpp"
+#include "logitstat/simd/columns.hpp"
 #include "logitstat/simd/x86.hpp"
 
 /// The element types that a row of logits may have, and how they become registers of float or double. Sixteen-bit types
@@ -89,15 +90,6 @@ template <class Arch, logit_type T> [[gnu::always_inline]] inline TwoBatches<wid
 /// Where the i-th of the logits that load_two took lies, in a counted before b.
 template <logit_type T, class Arch> constexpr std::size_t lane_of(std::size_t i) {
     return loads_in_order<T, Arch> ? i : i % 2 * batch<float, Arch>::size + i / 2;
-}
-
-/// True for an infinity of either sign, by the bits.
-template <std::floating_point Real> bool is_infinite(Real x) {
-    if constexpr (sizeof(Real) == 4) {
-        return (std::bit_cast<std::uint32_t>(x) << 1) == 0xff00'0000u;
-    } else {
-        return (std::bit_cast<std::uint64_t>(x) << 1) == 0xffe0'0000'0000'0000u;
-    }
 }
 
 /// True for NaN of either sign and +infinity, by the bits; false for -infinity, which is a masked token's logit.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "logitstat/stats/agreement.hpp"
@@ -41,11 +42,8 @@ template <trace_like R, trace_like C> std::vector<double> logit_deltas(const R& 
     return deltas;
 }
 
-/// Quantiles, maximum and signed mean of the logit deltas. O(n). Throws std::invalid_argument when the shapes do not
-/// fit or a delta is not finite.
-template <trace_like R, trace_like C>
-LogitDelta logit_delta(const R& reference, const C& candidate, quantile_rule rule = quantile_rule::floor_index) {
-    std::vector<double> deltas = logit_deltas(reference, candidate);
+/// Quantiles, maximum and signed mean of logit deltas. O(n). Throws std::invalid_argument when one is not finite.
+inline LogitDelta logit_delta(std::vector<double> deltas, quantile_rule rule = quantile_rule::floor_index) {
     LogitDelta summary;
     summary.count = static_cast<std::int64_t>(deltas.size());
     if (deltas.empty()) { return summary; }
@@ -58,6 +56,12 @@ LogitDelta logit_delta(const R& reference, const C& candidate, quantile_rule rul
     summary.p99 = at[2];
     summary.max = at[3];
     return summary;
+}
+
+/// The same of two traces. Throws also when the shapes do not fit.
+template <trace_like R, trace_like C>
+LogitDelta logit_delta(const R& reference, const C& candidate, quantile_rule rule = quantile_rule::floor_index) {
+    return logit_delta(logit_deltas(reference, candidate), rule);
 }
 
 } // namespace logitstat

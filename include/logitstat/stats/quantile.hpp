@@ -16,7 +16,8 @@ namespace logitstat {
 /// How a quantile between two order statistics is read.
 enum class quantile_rule {
     floor_index, ///< sorted[min(floor(p n), n-1)]: always a value that occurred; what published trace tables use
-    linear       ///< Hyndman and Fan (1996), type 7: interpolated at p (n-1); numpy and llama.cpp
+    linear,      ///< Hyndman and Fan (1996), type 7: interpolated at p (n-1); numpy
+    linear_float ///< the same with p (n-1) rounded to float, for reproducing llama.cpp's figures
 };
 
 /// The quantiles of `values` at each p in [0, 1], in the order given; p need not be sorted. Ties need no care. Reorders
@@ -56,7 +57,11 @@ inline std::vector<double> quantiles(std::vector<double> values, std::span<const
             const auto rank = static_cast<std::size_t>(probabilities[j] * static_cast<double>(n));
             result[j] = order_statistic(std::min(rank, n - 1));
         } else {
-            const double place = probabilities[j] * static_cast<double>(n - 1);
+            double place = probabilities[j] * static_cast<double>(n - 1);
+            if (rule == quantile_rule::linear_float) {
+                place = std::min(static_cast<double>(static_cast<float>(probabilities[j]) * static_cast<float>(n - 1)),
+                                 static_cast<double>(n - 1));
+            }
             const auto below = static_cast<std::size_t>(place);
             const double low = order_statistic(below), high = order_statistic(std::min(below + 1, n - 1));
             result[j] = low + (place - static_cast<double>(below)) * (high - low);

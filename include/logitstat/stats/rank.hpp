@@ -31,6 +31,20 @@ struct RankCount {
     friend bool operator==(const RankCount&, const RankCount&) = default;
 };
 
+namespace detail {
+/// Counts by rank, 0 standing for beyond top-k, as a distribution.
+inline std::vector<RankCount> rank_counts(const std::map<std::size_t, std::int64_t>& counts) {
+    std::vector<RankCount> distribution;
+    for (const auto& [rank, count] : counts) {
+        if (rank != 0) { distribution.push_back({rank, count}); }
+    }
+    if (const auto beyond = counts.find(0); beyond != counts.end()) {
+        distribution.push_back({std::nullopt, beyond->second});
+    }
+    return distribution;
+}
+} // namespace detail
+
 /// The candidate's rank of the reference's best token, counted over the given positions (usually
 /// `disagreement_positions`): ascending by rank, beyond top-k last, ranks that do not occur left out. O(positions k).
 template <trace_like R, trace_like C>
@@ -38,14 +52,18 @@ std::vector<RankCount> rank_distribution(const R& reference, const C& candidate,
                                          std::span<const std::size_t> positions) {
     detail::check_pair(reference, candidate);
     check_positions(reference, positions);
-    std::map<std::size_t, std::int64_t> counts; // 0 stands for beyond top-k
+    std::map<std::size_t, std::int64_t> counts;
     for (const std::size_t i : positions) { ++counts[rank_of(candidate, i, reference.view().ids(0)[i]).value_or(0)]; }
-    std::vector<RankCount> distribution;
-    for (const auto& [rank, count] : counts) {
-        if (rank != 0) { distribution.push_back({rank, count}); }
-    }
-    if (counts.contains(0)) { distribution.push_back({std::nullopt, counts[0]}); }
-    return distribution;
+    return detail::rank_counts(counts);
+}
+
+/// The same of ranks that are known whatever they are, since full rows were ranked: `rank` is [n], 1-based. O(positions
+/// log V). Precondition: positions below n.
+inline std::vector<RankCount> rank_distribution(std::span<const std::int64_t> rank,
+                                                std::span<const std::size_t> positions) {
+    std::map<std::size_t, std::int64_t> counts;
+    for (const std::size_t i : positions) { ++counts[static_cast<std::size_t>(rank[i])]; }
+    return detail::rank_counts(counts);
 }
 
 /// Candidate ties among the given disagreements: the candidate gives the reference's token the very logit of its own

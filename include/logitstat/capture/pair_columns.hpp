@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "logitstat/trace/finite.hpp"
+#include "logitstat/trace/trace.hpp"
+
+namespace logitstat {
+
+/// Why a position has no figures, and in which arms.
+struct PairDefect {
+    std::size_t position = 0;
+    std::string reference = {}, candidate = {}; ///< reasons; an empty one: nothing is wrong with that arm
+};
+
+/// What the full rows of two arms say at each of n positions, as columns: a trace of each arm, and how far apart the
+/// two distributions are. Statistics of one's own read these as those of the library do.
+struct PairColumns {
+    Trace<double> reference, candidate; ///< NLLs are 0 and targets -1 where the targets are not known
+    std::vector<double> kl, reverse_kl, jensen_shannon, total_variation; ///< [n] see simd::RowDivergence
+    std::vector<double> logit_shift, logit_rms, logit_max;               ///< [n] logits, see there
+    std::vector<double> delta_p; ///< [n] probability of the target, candidate - reference; empty without targets
+    std::vector<std::int64_t> rank;   ///< [n] 1-based, of the reference's best token among all V of the candidate
+    std::vector<double> landed_logit; ///< [n] the candidate's logit of that token
+    std::vector<double> top_shared;   ///< [n] share of the reference's top k that are among the candidate's, in [0, 1]
+    /// By position. Figures of such a position are NaN, so are the NLL and the logits of the arm that is to blame.
+    std::vector<PairDefect> defects;
+    std::size_t vocabulary = 0;
+    bool equal_logits = false; ///< every logit of the two arms is the same, bit by bit
+
+    std::size_t size() const noexcept { return kl.size(); }
+    bool has_targets() const noexcept { return !delta_p.empty(); }
+
+    static PairColumns with_shape(std::size_t n, std::size_t k, bool has_targets) {
+        PairColumns columns;
+        columns.reference = columns.candidate = Trace<double>::with_shape(n, k);
+        for (auto* column : {&columns.kl, &columns.reverse_kl, &columns.jensen_shannon, &columns.total_variation,
+                             &columns.logit_shift, &columns.logit_rms, &columns.logit_max, &columns.landed_logit,
+                             &columns.top_shared}) {
+            column->resize(n);
+        }
+        if (has_targets) { columns.delta_p.resize(n); }
+        columns.rank.resize(n);
+        return columns;
+    }
+};
+
+/// The columns at the given positions, in the given order, without defects. O(size k). Throws std::invalid_argument for
+/// a position beyond them.
+inline PairColumns subset(const PairColumns& columns, std::span<const std::size_t> positions) {
+    PairColumns chosen;
+    chosen.reference = subset(columns.reference, positions);
+    chosen.candidate = subset(columns.candidate, positions);
+    const auto gather = [&](const auto& from, auto& to) {
+        for (const std::size_t i : positions) { to.push_back(from[i]); }
+    };
+    for (auto column : {&PairColumns::kl, &PairColumns::reverse_kl, &PairColumns::jensen_shannon,
+                        &PairColumns::total_variation, &PairColumns::logit_shift, &PairColumns::logit_rms,
+                        &PairColumns::logit_max, &PairColumns::landed_logit, &PairColumns::top_shared}) {
+        gather(columns.*column, chosen.*column);
+    }
+    if (columns.has_targets()) { gather(columns.delta_p, chosen.delta_p); }
+    gather(columns.rank, chosen.rank);
+    chosen.vocabulary = columns.vocabulary;
+    chosen.equal_logits = columns.equal_logits;
+    return chosen;
+}
+
+} // namespace logitstat

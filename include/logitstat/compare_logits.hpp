@@ -1,0 +1,193 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "logitstat/capture/pair_columns.hpp"
+#include "logitstat/capture/score_pairs.hpp"
+#include "logitstat/compare.hpp"
+#include "logitstat/logits/any_rows.hpp"
+#include "logitstat/logits/kl_conventions.hpp"
+#include "logitstat/logits/positions.hpp"
+#include "logitstat/stats/distribution.hpp"
+#include "logitstat/stats/root_mean_square.hpp"
+
+/// All statistics of one pair of full-vocabulary logits.
+namespace logitstat {
+
+struct CompareLogitsOptions {
+    /// Of everything that a pair of traces has, too; its quantile rule and errors serve the divergences as well.
+    CompareOptions compare = {.quantiles = quantile_rule::linear};
+    std::size_t top_k = 8;   ///< of the top-k overlap, and logits that must be finite in each row; at most V
+    std::size_t threads = 0; ///< 0: as many as there are, of oneTBB; without it one
+    KlConventions kl = {};
+    std::function<void(std::size_t done, std::size_t total)> progress = {}; ///< rows; called from time to time
+};
+
+/// The result of `compare_logits`: a Comparison whose ranks are among all V tokens and whose logit deltas are of all
+/// positions, and the divergences. P is the reference's distribution, Q the candidate's; KL and its kin in nats.
+struct LogitsComparison : Comparison {
+    std::size_t vocabulary = 0;
+    KlConventions kl_conventions; ///< by which `kl` was taken
+    /// Nothing where no position has a finite value; of delta_p also where the targets are not known.
+    std::optional<Distribution> kl, reverse_kl, jensen_shannon, total_variation, logit_rms, delta_p;
+    std::optional<RootMeanSquare> delta_p_rms;
+    std::optional<Distribution> topk_overlap; ///< share of the reference's top k that the candidate has there, too
+    double logit_max = 0;                     ///< largest |candidate - reference| of any logit
+    /// Positions whose target's probability is only known to be at most what a file of log-probabilities says.
+    std::int64_t censored_targets = 0;
+    /// All the figures without those positions; nullptr when there is none, or nothing else. Neither is right: what is
+    /// censored makes NLLs too small, leaving it out leaves out the hardest tokens.
+    std::shared_ptr<const LogitsComparison> without_censored;
+};
+
+namespace detail {
+
+/// Figures over the top k become figures over the vocabulary. Columns and `result` are of the same positions.
+inline void use_full_ranks(Comparison& result, const PairColumns& columns, quantile_rule rule) {
+    const std::vector<std::size_t> differ = disagreement_positions(columns.reference, columns.candidate);
+    result.ranks = rank_distribution(columns.rank, differ);
+    const auto best = columns.candidate.view().logits(0);
+    result.candidate_ties = std::ranges::count_if(differ, [&](auto i) { return columns.landed_logit[i] == best[i]; });
+    std::vector<double> deltas = columns.landed_logit;
+    for (std::size_t i = 0; i < deltas.size(); ++i) { deltas[i] -= columns.reference.view().logits(0)[i]; }
+    result.logit_delta = logit_delta(std::move(deltas), rule);
+}
+
+/// Indices into the positions that were kept become indices into all.
+inline void restore_distribution_indices(LogitsComparison& result, std::span<const std::size_t> kept) {
+    for (auto* figure : {&result.kl, &result.reverse_kl, &result.jensen_shannon, &result.total_variation,
+                         &result.logit_rms, &result.delta_p, &result.topk_overlap}) {
+        if (*figure) {
+            (*figure)->min_index = kept[(*figure)->min_index];
+            (*figure)->max_index = kept[(*figure)->max_index];
+        }
+    }
+}
+
+inline std::vector<std::size_t> sound_positions(const PairColumns& columns) {
+    std::vector<std::size_t> sound;
+    auto defect = columns.defects.begin();
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        if (defect != columns.defects.end() && defect->position == i) {
+            ++defect;
+        } else {
+            sound.push_back(i);
+        }
+    }
+    return sound;
+}
+
+[[noreturn]] inline void throw_defect(const PairColumns& columns, const PairDefect& defect) {
+    const bool in_reference = !defect.reference.empty();
+    const TraceSource& source = in_reference ? columns.reference.source : columns.candidate.source;
+    throw std::invalid_argument((in_reference ? "reference" : "candidate") +
+                                (source.path.empty() ? "" : " " + source.path) + ": row " +
+                                std::to_string(defect.position) + " (chunk " +
+                                std::to_string(columns.reference.chunk[defect.position]) + ", pos " +
+                                std::to_string(columns.reference.pos[defect.position]) + "): " +
+                                (in_reference ? defect.reference : defect.candidate));
+}
+
+/// The statistics at positions none of which is a defect.
+inline LogitsComparison summarize_sound(const PairColumns& columns, const CompareOptions& options) {
+    LogitsComparison result;
+    static_cast<Comparison&>(result) = compare(columns.reference, columns.candidate, options);
+    use_full_ranks(result, columns, options.quantiles);
+    const auto full_rank = [&](Disagreement& at) { at.rank = static_cast<std::size_t>(columns.rank[at.index]); };
+    if (result.largest_gap) { full_rank(*result.largest_gap); }
+    std::ranges::for_each(result.worst, full_rank);
+    result.has_targets = columns.has_targets();
+    result.identical_data = result.identical_data && columns.equal_logits;
+    result.verdict =
+        verdict_of(result.disagreements, result.decided, result.identical_data, options.rules, options.confidence);
+    const std::vector<std::size_t> chunks = cluster_boundaries(columns.reference.chunk);
+    const auto spread = [&](const std::vector<double>& column) {
+        return distribution(column, chunks, options.quantiles, options.confidence, options.hac);
+    };
+    result.kl = spread(columns.kl);
+    result.reverse_kl = spread(columns.reverse_kl);
+    result.jensen_shannon = spread(columns.jensen_shannon);
+    result.total_variation = spread(columns.total_variation);
+    result.logit_rms = spread(columns.logit_rms);
+    result.logit_max = *std::ranges::max_element(columns.logit_max);
+    result.topk_overlap = spread(columns.top_shared);
+    if (columns.has_targets()) {
+        result.delta_p = spread(columns.delta_p);
+        result.delta_p_rms = root_mean_square(columns.delta_p, chunks, options.hac);
+    }
+    return result;
+}
+
+} // namespace detail
+
+/// The statistics of rows that `score_pairs` has read; `censored` is [n] or empty, see LogitsPositions. O(n k). Throws
+/// as `compare`, and std::invalid_argument naming row, arm and reason of the first defect unless
+/// options.compare.non_finite says to skip such positions, and then for columns of which `score_pairs` read a part only.
+inline LogitsComparison summarize(const PairColumns& columns, std::span<const std::uint8_t> censored,
+                                  const CompareLogitsOptions& options = {}) {
+    LogitsComparison result;
+    std::vector<std::size_t> kept = detail::sound_positions(columns);
+    if (columns.defects.empty()) {
+        result = detail::summarize_sound(columns, options.compare);
+    } else {
+        if (options.compare.non_finite == non_finite_policy::error) {
+            detail::throw_defect(columns, columns.defects.front());
+        }
+        if (kept.empty()) { throw std::invalid_argument("no position is finite in both arms"); }
+        result = detail::summarize_sound(subset(columns, kept), options.compare);
+        detail::restore_indices(result, kept);
+        detail::restore_distribution_indices(result, kept);
+        const auto count = [&](std::string PairDefect::*arm) {
+            return std::ranges::count_if(columns.defects, [&](const PairDefect& d) { return !(d.*arm).empty(); });
+        };
+        detail::note_skipped(result, count(&PairDefect::reference), count(&PairDefect::candidate),
+                             std::ssize(columns.defects));
+        if (options.compare.strict) { detail::refuse_warnings(result); }
+    }
+    result.vocabulary = columns.vocabulary;
+    result.kl_conventions = options.kl;
+    if (!censored.empty()) {
+        std::vector<std::size_t> known;
+        std::ranges::copy_if(kept, std::back_inserter(known), [&](std::size_t i) { return censored[i] == 0; });
+        result.censored_targets = static_cast<std::int64_t>(kept.size() - known.size());
+        if (result.censored_targets > 0 && !known.empty()) {
+            CompareLogitsOptions inner = options;
+            inner.compare.worst = 0;
+            auto without = std::make_shared<LogitsComparison>(summarize(subset(columns, known), {}, inner));
+            detail::restore_indices(*without, known);
+            detail::restore_distribution_indices(*without, known);
+            result.without_censored = std::move(without);
+        }
+    }
+    return result;
+}
+
+/// Compares the full logits of two arms that scored the same tokens. Rows of any type of `logits_rows` (LogitsView,
+/// ShardedLogits, DecodedKld), of the two arms maybe unlike. Positions without targets give everything that needs none.
+/// O(n V), one walk over the rows in order. Throws as `score_pairs` and `summarize`.
+template <class Execution = preferred_execution>
+LogitsComparison compare_logits(const AnyRows& reference, const AnyRows& candidate, const LogitsPositions& positions,
+                                const CompareLogitsOptions& options = {}) {
+    const std::size_t total = reference.size();
+    const PairColumns columns = score_pairs<Execution>(
+        reference, candidate, positions,
+        {.top_k = options.top_k,
+         .threads = options.threads,
+         .kl = options.kl,
+         .on_rows = [&](std::size_t done) { if (options.progress) { options.progress(done, total); } },
+         .stop_at_defect = options.compare.non_finite == non_finite_policy::error});
+    return summarize(columns, positions.censored, options);
+}
+
+} // namespace logitstat

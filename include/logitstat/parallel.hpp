@@ -1,0 +1,66 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#if defined(LOGITSTAT_TBB)
+#include <tbb/blocked_range.h>
+#include <tbb/enumerable_thread_specific.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+#endif
+
+/// Work on many rows, each of which writes to places of its own: in how many threads it is done cannot be seen in the
+/// result. Threads come from oneTBB where LOGITSTAT_TBB is defined (the CMake target logitstat::tbb does that);
+/// otherwise one row follows the other. Which of the two is a template argument of whatever uses it, so that parts of a
+/// program that were compiled with and without it can be linked together.
+namespace logitstat {
+
+/// One row after the other, whatever number of threads is asked for.
+struct serial {
+    template <class State> class Workers {
+      public:
+        Workers(std::size_t /*threads*/, State state) : state_(std::move(state)) {}
+        /// f(state, i) for each i in [begin, end). An exception ends it.
+        template <class F> void for_each(std::size_t begin, std::size_t end, const F& f) {
+            for (std::size_t i = begin; i < end; ++i) { f(state_, i); }
+        }
+
+      private:
+        State state_;
+    };
+    static std::size_t available_threads() { return 1; }
+};
+
+#if defined(LOGITSTAT_TBB)
+/// oneTBB's threads; each has a copy of the state. 0 threads: as many as the processor has.
+struct threaded {
+    template <class State> class Workers {
+      public:
+        Workers(std::size_t threads, const State& state)
+            : arena_(static_cast<int>(std::clamp<std::size_t>(threads == 0 ? available_threads() : threads, 1, 1024))),
+              states_(state) {}
+        template <class F> void for_each(std::size_t begin, std::size_t end, const F& f) {
+            arena_.execute([&] {
+                ::tbb::parallel_for(::tbb::blocked_range<std::size_t>(begin, end), [&](const auto& range) {
+                    State& state = states_.local();
+                    for (std::size_t i = range.begin(); i < range.end(); ++i) { f(state, i); }
+                });
+            });
+        }
+
+      private:
+        ::tbb::task_arena arena_;
+        ::tbb::enumerable_thread_specific<State> states_;
+    };
+    static std::size_t available_threads() { return std::max(1u, std::thread::hardware_concurrency()); }
+};
+using preferred_execution = threaded;
+#else
+using preferred_execution = serial;
+#endif
+
+} // namespace logitstat
