@@ -74,6 +74,7 @@ struct Comparison {
     std::int64_t reference_non_finite = 0, candidate_non_finite = 0; ///< of those, the ones of each arm
     std::size_t chunks = 0;
     std::size_t reference_k = 0, candidate_k = 0;
+    std::size_t vocabulary = 0; ///< 0 for traces, which do not say it
     /// False for full logits of unknown targets: what is taken from NLLs and targets has then no meaning.
     bool has_targets = true;
     confidence_level confidence{0.95}; ///< of every interval and bound below
@@ -97,7 +98,7 @@ struct Comparison {
     Perplexity reference_perplexity, candidate_perplexity;
     NllDifference nll_difference;
     std::optional<PerplexityDifference> perplexity_difference; ///< nothing when a perplexity is infinite
-    std::optional<Interval> ratio_bootstrap; ///< perplexity ratio, by drawing chunks
+    std::optional<Interval> ratio_bootstrap;                   ///< perplexity ratio, by drawing chunks
     Accuracy reference_accuracy, candidate_accuracy;
     McNemar mcnemar;
     std::optional<StepCurve> curve;

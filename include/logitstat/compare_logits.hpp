@@ -37,7 +37,6 @@ struct CompareLogitsOptions {
 /// The result of `compare_logits`: a Comparison whose ranks are among all V tokens and whose logit deltas are of all
 /// positions, and the divergences. P is the reference's distribution, Q the candidate's; KL and its kin in nats.
 struct LogitsComparison : Comparison {
-    std::size_t vocabulary = 0;
     KlConventions kl_conventions; ///< by which `kl` was taken
     /// Nothing where no position has a finite value; of delta_p also where the targets are not known.
     std::optional<Distribution> kl, reverse_kl, jensen_shannon, total_variation, logit_rms, delta_p;
@@ -57,11 +56,8 @@ namespace detail {
 inline void use_full_ranks(Comparison& result, const PairColumns& columns, quantile_rule rule) {
     const std::vector<std::size_t> differ = disagreement_positions(columns.reference, columns.candidate);
     result.ranks = rank_distribution(columns.rank, differ);
-    const auto best = columns.candidate.view().logits(0);
-    result.candidate_ties = std::ranges::count_if(differ, [&](auto i) { return columns.landed_logit[i] == best[i]; });
-    std::vector<double> deltas = columns.landed_logit;
-    for (std::size_t i = 0; i < deltas.size(); ++i) { deltas[i] -= columns.reference.view().logits(0)[i]; }
-    result.logit_delta = logit_delta(std::move(deltas), rule);
+    result.candidate_ties = std::ranges::count_if(differ, [&](auto i) { return columns.landed_gap[i] == 0; });
+    result.logit_delta = logit_delta(columns.landed_delta, rule);
 }
 
 /// Indices into the positions that were kept become indices into all.
@@ -91,12 +87,11 @@ inline std::vector<std::size_t> sound_positions(const PairColumns& columns) {
 [[noreturn]] inline void throw_defect(const PairColumns& columns, const PairDefect& defect) {
     const bool in_reference = !defect.reference.empty();
     const TraceSource& source = in_reference ? columns.reference.source : columns.candidate.source;
-    throw std::invalid_argument((in_reference ? "reference" : "candidate") +
-                                (source.path.empty() ? "" : " " + source.path) + ": row " +
-                                std::to_string(defect.position) + " (chunk " +
-                                std::to_string(columns.reference.chunk[defect.position]) + ", pos " +
-                                std::to_string(columns.reference.pos[defect.position]) + "): " +
-                                (in_reference ? defect.reference : defect.candidate));
+    throw std::invalid_argument(
+        (in_reference ? "reference" : "candidate") + (source.path.empty() ? "" : " " + source.path) + ": row " +
+        std::to_string(defect.position) + " (chunk " + std::to_string(columns.reference.chunk[defect.position]) +
+        ", pos " + std::to_string(columns.reference.pos[defect.position]) +
+        "): " + (in_reference ? defect.reference : defect.candidate));
 }
 
 /// The statistics at positions none of which is a defect.
@@ -133,7 +128,8 @@ inline LogitsComparison summarize_sound(const PairColumns& columns, const Compar
 
 /// The statistics of rows that `score_pairs` has read; `censored` is [n] or empty, see LogitsPositions. O(n k). Throws
 /// as `compare`, and std::invalid_argument naming row, arm and reason of the first defect unless
-/// options.compare.non_finite says to skip such positions, and then for columns of which `score_pairs` read a part only.
+/// options.compare.non_finite says to skip such positions, and then for columns of which `score_pairs` read a part
+/// only.
 inline LogitsComparison summarize(const PairColumns& columns, std::span<const std::uint8_t> censored,
                                   const CompareLogitsOptions& options = {}) {
     LogitsComparison result;
@@ -180,13 +176,16 @@ template <class Execution = preferred_execution>
 LogitsComparison compare_logits(const AnyRows& reference, const AnyRows& candidate, const LogitsPositions& positions,
                                 const CompareLogitsOptions& options = {}) {
     const std::size_t total = reference.size();
-    const PairColumns columns = score_pairs<Execution>(
-        reference, candidate, positions,
-        {.top_k = options.top_k,
-         .threads = options.threads,
-         .kl = options.kl,
-         .on_rows = [&](std::size_t done) { if (options.progress) { options.progress(done, total); } },
-         .stop_at_defect = options.compare.non_finite == non_finite_policy::error});
+    const PairColumns columns =
+        score_pairs<Execution>(reference, candidate, positions,
+                               {.top_k = options.top_k,
+                                .threads = options.threads,
+                                .kl = options.kl,
+                                .on_rows =
+                                    [&](std::size_t done) {
+                                        if (options.progress) { options.progress(done, total); }
+                                    },
+                                .stop_at_defect = options.compare.non_finite == non_finite_policy::error});
     return summarize(columns, positions.censored, options);
 }
 

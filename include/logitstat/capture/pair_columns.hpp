@@ -23,10 +23,12 @@ struct PairColumns {
     Trace<double> reference, candidate; ///< NLLs are 0 and targets -1 where the targets are not known
     std::vector<double> kl, reverse_kl, jensen_shannon, total_variation; ///< [n] see simd::RowDivergence
     std::vector<double> logit_shift, logit_rms, logit_max;               ///< [n] logits, see there
-    std::vector<double> delta_p; ///< [n] probability of the target, candidate - reference; empty without targets
-    std::vector<std::int64_t> rank;   ///< [n] 1-based, of the reference's best token among all V of the candidate
-    std::vector<double> landed_logit; ///< [n] the candidate's logit of that token
-    std::vector<double> top_shared;   ///< [n] share of the reference's top k that are among the candidate's, in [0, 1]
+    std::vector<double> delta_p;    ///< [n] probability of the target, candidate - reference; empty without targets
+    std::vector<std::int64_t> rank; ///< [n] 1-based, of the reference's best token among all V of the candidate
+    /// [n] candidate - reference of that token's logit, or of its log-probability where one arm holds these.
+    std::vector<double> landed_delta;
+    std::vector<double> landed_gap; ///< [n] how far that token's logit is below the candidate's best, >= 0
+    std::vector<double> top_shared; ///< [n] share of the reference's top k that are among the candidate's, in [0, 1]
     /// By position. Figures of such a position are NaN, so are the NLL and the logits of the arm that is to blame.
     std::vector<PairDefect> defects;
     std::size_t vocabulary = 0;
@@ -39,8 +41,8 @@ struct PairColumns {
         PairColumns columns;
         columns.reference = columns.candidate = Trace<double>::with_shape(n, k);
         for (auto* column : {&columns.kl, &columns.reverse_kl, &columns.jensen_shannon, &columns.total_variation,
-                             &columns.logit_shift, &columns.logit_rms, &columns.logit_max, &columns.landed_logit,
-                             &columns.top_shared}) {
+                             &columns.logit_shift, &columns.logit_rms, &columns.logit_max, &columns.landed_delta,
+                             &columns.landed_gap, &columns.top_shared}) {
             column->resize(n);
         }
         if (has_targets) { columns.delta_p.resize(n); }
@@ -58,9 +60,10 @@ inline PairColumns subset(const PairColumns& columns, std::span<const std::size_
     const auto gather = [&](const auto& from, auto& to) {
         for (const std::size_t i : positions) { to.push_back(from[i]); }
     };
-    for (auto column : {&PairColumns::kl, &PairColumns::reverse_kl, &PairColumns::jensen_shannon,
-                        &PairColumns::total_variation, &PairColumns::logit_shift, &PairColumns::logit_rms,
-                        &PairColumns::logit_max, &PairColumns::landed_logit, &PairColumns::top_shared}) {
+    for (auto column :
+         {&PairColumns::kl, &PairColumns::reverse_kl, &PairColumns::jensen_shannon, &PairColumns::total_variation,
+          &PairColumns::logit_shift, &PairColumns::logit_rms, &PairColumns::logit_max, &PairColumns::landed_delta,
+          &PairColumns::landed_gap, &PairColumns::top_shared}) {
         gather(columns.*column, chosen.*column);
     }
     if (columns.has_targets()) { gather(columns.delta_p, chosen.delta_p); }

@@ -75,11 +75,11 @@ template <class Arch> class PairScorer {
         }
     }
 
-    template <class T>
-    void score_rows(const State& state, std::size_t i, std::span<const T> x, std::span<const T> y) {
+    template <class T> void score_rows(const State& state, std::size_t i, std::span<const T> x, std::span<const T> y) {
         const std::int64_t target = positions_.target.empty() ? -1 : positions_.target[i];
         const simd::RowComparison pair = simd::compare_rows<Arch>(x, y, top_k_);
-        PairDefect defect{i, row_defect(x, pair.reference, target, top_k_), row_defect(y, pair.candidate, target, top_k_)};
+        PairDefect defect{i, row_defect(x, pair.reference, target, top_k_),
+                          row_defect(y, pair.candidate, target, top_k_)};
         const bool fine = defect.reference.empty() && defect.candidate.empty();
         fill_trace(columns_.reference, i, x, pair.reference, target, defect.reference);
         fill_trace(columns_.candidate, i, y, pair.candidate, target, defect.candidate);
@@ -96,7 +96,14 @@ template <class Arch> class PairScorer {
         put(columns_.logit_max, d.logit_max);
         put(columns_.top_shared, static_cast<double>(pair.top_shared) / static_cast<double>(top_k_));
         columns_.rank[i] = pair.rank;
-        put(columns_.landed_logit, fine ? value_at(y, pair.reference.best[0].id) : 0.0);
+        if (fine) {
+            const double landed = value_at(y, pair.reference.best[0].id);
+            columns_.landed_gap[i] = pair.candidate.best[0].logit - landed;
+            columns_.landed_delta[i] = landed - pair.reference.best[0].logit;
+            if (state.reference.holds_log_probabilities() != state.candidate.holds_log_probabilities()) {
+                columns_.landed_delta[i] -= pair.candidate.sum.log_sum_exp() - pair.reference.sum.log_sum_exp();
+            }
+        }
         if (target >= 0) {
             put(columns_.delta_p, std::exp(-columns_.candidate.nll[i]) - std::exp(-columns_.reference.nll[i]));
         }
@@ -141,7 +148,8 @@ template <class Arch> class PairScorer {
         const auto q = normalized(state.candidate, y, pair.candidate.sum);
         columns_.kl[i] = p.kl(x, y, q, kl_.skip_below);
         if (target < 0) { return; }
-        const Real p_nll = p.nll(x[static_cast<std::size_t>(target)]), q_nll = q.nll(y[static_cast<std::size_t>(target)]);
+        const Real p_nll = p.nll(x[static_cast<std::size_t>(target)]),
+                   q_nll = q.nll(y[static_cast<std::size_t>(target)]);
         columns_.reference.nll[i] = static_cast<double>(p_nll);
         columns_.candidate.nll[i] = static_cast<double>(q_nll);
         columns_.delta_p[i] = static_cast<double>(std::exp(-q_nll) - std::exp(-p_nll));

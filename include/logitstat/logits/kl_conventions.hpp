@@ -18,7 +18,8 @@ namespace logitstat {
 struct KlConventions {
     /// Terms p ln(p / q) with ln p at most this (nats) are left out.
     std::optional<double> skip_below = {};
-    /// Log-probabilities that a file holds (.kld) are not normalized, although rounding has left their sum at 1 -+ 1e-4.
+    /// Log-probabilities that a file holds (.kld) are not normalized, although rounding has left their sum at 1 -+
+    /// 1e-4.
     bool as_stored = false;
     /// Log-sum-exps, NLLs, probabilities and the terms of KL are rounded to float.
     bool single_precision = false;
@@ -44,7 +45,9 @@ template <std::floating_point Real> struct ConventionalRow {
         log_sum = static_cast<Real>(std::log(sum));
     }
     /// -ln p, nats.
-    template <simd::logit_type T> Real nll(T logit) const { return max + log_sum - static_cast<Real>(simd::widen(logit)); }
+    template <simd::logit_type T> Real nll(T logit) const {
+        return max + log_sum - static_cast<Real>(simd::widen(logit));
+    }
 
     /// sum p ln(p / q) over the tokens with ln p above `skip_below`, each term in Real, added in double. This row's
     /// probabilities need not add up to 1, so it may be below zero. A p > 0 whose q is 0 gives +infinity. O(V).

@@ -11,6 +11,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "logitstat/compare.hpp"
 
@@ -110,6 +112,22 @@ inline std::string printable(std::string_view text) {
 /// "rank 2", or "beyond top-8".
 inline std::string rank_name(std::optional<std::size_t> rank, std::size_t k) {
     return rank ? "rank " + std::to_string(*rank) : "beyond top-" + std::to_string(k);
+}
+
+/// The rows of a table of ranks, name and count. Ranks among a whole vocabulary can be any: beyond 8 they are put
+/// together in bands that double, "rank 9 to 16", "rank 17 to 32".
+inline std::vector<std::pair<std::string, std::int64_t>> rank_rows(const Comparison& c) {
+    std::vector<std::pair<std::string, std::int64_t>> rows;
+    for (const RankCount& r : c.ranks) { // ascending
+        std::string name = rank_name(r.rank, c.candidate_k);
+        if (c.vocabulary > 0 && r.rank && *r.rank > 8) {
+            const std::size_t last = std::bit_ceil(*r.rank);
+            name = "rank " + std::to_string(last / 2 + 1) + " to " + std::to_string(std::min(last, c.vocabulary));
+        }
+        if (rows.empty() || rows.back().first != name) { rows.push_back({std::move(name), 0}); }
+        rows.back().second += r.count;
+    }
+    return rows;
 }
 
 /// "position 17 (chunk 17, pos 0)".

@@ -65,7 +65,7 @@ inline json to_json(const Disagreement& d) {
     return {{"index", d.index},
             {"chunk", d.chunk},
             {"pos", d.pos},
-            {"target", d.target},
+            {"target", d.target < 0 ? json(nullptr) : json(d.target)},
             {"reference_token", d.reference_token},
             {"candidate_token", d.candidate_token},
             {"gap", number(d.gap)},
@@ -101,6 +101,55 @@ inline json to_json(const Metadata& metadata) {
 
 inline json to_json(const TraceSource& source) {
     return {{"path", source.path}, {"skipped_lines", source.skipped_lines()}, {"metadata", to_json(source.metadata)}};
+}
+
+/// What is taken from NLLs and targets.
+inline void add_targets(json& out, const Comparison& c) {
+    const NllDifference& d = c.nll_difference;
+    const auto& difference = c.perplexity_difference;
+    const Perplexity &ref = c.reference_perplexity, &cand = c.candidate_perplexity;
+    out["perplexity"] = {{"reference", number(ref.value)},
+                         {"candidate", number(cand.value)},
+                         {"ratio", number(d.perplexity_ratio)},
+                         {"percent", number(d.perplexity_percent)},
+                         {"reference_se", number(ref.se)},
+                         {"candidate_se", number(cand.se)},
+                         {"reference_interval", to_json(ref.interval)},
+                         {"candidate_interval", to_json(cand.interval)},
+                         {"ratio_interval", to_json(d.ratio_interval)},
+                         {"ratio_se", d.se.iid ? number(d.perplexity_ratio * *d.se.iid) : json(nullptr)},
+                         {"difference", number(difference ? std::optional(difference->value) : std::nullopt)},
+                         {"difference_se", number(difference ? difference->se.iid : std::nullopt)},
+                         {"ratio_bootstrap_interval", to_json(c.ratio_bootstrap)},
+                         {"reference_nll_se", to_json(ref.nll_se)},
+                         {"candidate_nll_se", to_json(cand.nll_se)}};
+    out["nll_difference"] = {{"mean", number(d.mean)},
+                             {"se", to_json(d.se)},
+                             {"t", number(d.t_iid())},
+                             {"believed",
+                              {{"se", to_string(d.se.preferred())},
+                               {"t", number(d.t)},
+                               {"df", number(d.se.df())},
+                               {"lag", d.se.lag},
+                               {"why", which_error(d.se)}}},
+                             {"p", number(d.p)},
+                             {"interval", to_json(d.interval)},
+                             {"higher", d.higher},
+                             {"lower", d.lower},
+                             {"equal", d.equal},
+                             {"sign_test_p", number(d.sign_test_p)},
+                             {"max_abs", number(std::abs(d.largest))},
+                             {"max_abs_index", d.largest_index},
+                             {"correlation", number(d.correlation)}};
+    out["accuracy"] = {{"reference_correct", c.reference_accuracy.correct},
+                       {"candidate_correct", c.candidate_accuracy.correct},
+                       {"reference", number(c.reference_accuracy.rate())},
+                       {"candidate", number(c.candidate_accuracy.rate())}};
+    out["mcnemar"] = {{"both", c.mcnemar.both},
+                      {"only_reference", c.mcnemar.only_reference},
+                      {"only_candidate", c.mcnemar.only_candidate},
+                      {"neither", c.mcnemar.neither},
+                      {"p", number(c.mcnemar.p)}};
 }
 
 } // namespace report
@@ -145,47 +194,11 @@ inline nlohmann::ordered_json to_json(const Comparison& c) {
     out["logit_delta"] = {{"count", delta.count},     {"p50", number(delta.p50)},
                           {"p90", number(delta.p90)}, {"p99", number(delta.p99)},
                           {"max", number(delta.max)}, {"mean_signed", number(delta.mean_signed)}};
-    const NllDifference& d = c.nll_difference;
-    const Perplexity &ref = c.reference_perplexity, &cand = c.candidate_perplexity;
-    out["perplexity"] = {{"reference", number(ref.value)},
-                         {"candidate", number(cand.value)},
-                         {"ratio", number(d.perplexity_ratio)},
-                         {"percent", number(d.perplexity_percent)},
-                         {"reference_se", number(ref.se)},
-                         {"candidate_se", number(cand.se)},
-                         {"reference_interval", report::to_json(ref.interval)},
-                         {"candidate_interval", report::to_json(cand.interval)},
-                         {"ratio_interval", report::to_json(d.ratio_interval)},
-                         {"ratio_bootstrap_interval", report::to_json(c.ratio_bootstrap)},
-                         {"reference_nll_se", report::to_json(ref.nll_se)},
-                         {"candidate_nll_se", report::to_json(cand.nll_se)}};
-    out["nll_difference"] = {{"mean", number(d.mean)},
-                             {"se", report::to_json(d.se)},
-                             {"t", number(d.t_iid())},
-                             {"believed",
-                              {{"se", to_string(d.se.preferred())},
-                               {"t", number(d.t)},
-                               {"df", number(d.se.df())},
-                               {"lag", d.se.lag},
-                               {"why", report::which_error(d.se)}}},
-                             {"p", number(d.p)},
-                             {"interval", report::to_json(d.interval)},
-                             {"higher", d.higher},
-                             {"lower", d.lower},
-                             {"equal", d.equal},
-                             {"sign_test_p", number(d.sign_test_p)},
-                             {"max_abs", number(std::abs(d.largest))},
-                             {"max_abs_index", d.largest_index},
-                             {"correlation", number(d.correlation)}};
-    out["accuracy"] = {{"reference_correct", c.reference_accuracy.correct},
-                       {"candidate_correct", c.candidate_accuracy.correct},
-                       {"reference", number(c.reference_accuracy.rate())},
-                       {"candidate", number(c.candidate_accuracy.rate())}};
-    out["mcnemar"] = {{"both", c.mcnemar.both},
-                      {"only_reference", c.mcnemar.only_reference},
-                      {"only_candidate", c.mcnemar.only_candidate},
-                      {"neither", c.mcnemar.neither},
-                      {"p", number(c.mcnemar.p)}};
+    if (c.has_targets) {
+        report::add_targets(out, c);
+    } else {
+        for (const char* key : {"perplexity", "nll_difference", "accuracy", "mcnemar"}) { out[key] = nullptr; }
+    }
     out["worst"] = json::array();
     for (const Disagreement& at : c.worst) { out["worst"].push_back(report::to_json(at)); }
     if (c.curve) { out["step_curve"] = report::to_json(c.curve->steps, c.confidence); }

@@ -53,38 +53,47 @@ inline std::string markdown_report(const Comparison& c) {
         return fixed(p.value, 4) + (p.se ? " ± " + figure(*p.se, 4) : "") +
                (p.interval ? " (" + range(*p.interval, 4) + ")" : "");
     };
-    out += table({{"", "reference", "candidate"},
-                  {"trace", cell(c.reference.path), cell(c.candidate.path)},
-                  {"model", arm(c.reference), arm(c.candidate)},
-                  {"perplexity (± iid SE; " + level(c.confidence) + " interval by the SE used)",
-                   perplexity(c.reference_perplexity), perplexity(c.candidate_perplexity)},
-                  {"accuracy", percent(c.reference_accuracy.rate()), percent(c.candidate_accuracy.rate())}});
+    rows = {{"", "reference", "candidate"},
+            {c.vocabulary > 0 ? "logits" : "trace", cell(c.reference.path), cell(c.candidate.path)}};
+    if (!arm_name(c.reference).empty() || !arm_name(c.candidate).empty()) {
+        rows.push_back({"model", arm(c.reference), arm(c.candidate)});
+    }
+    if (c.has_targets) {
+        rows.push_back({"perplexity (± iid SE; " + level(c.confidence) + " interval by the SE used)",
+                        perplexity(c.reference_perplexity), perplexity(c.candidate_perplexity)});
+        rows.push_back({"accuracy", percent(c.reference_accuracy.rate()), percent(c.candidate_accuracy.rate())});
+    }
+    out += table(rows);
     const NllDifference& d = c.nll_difference;
     const LogitDelta& delta = c.logit_delta;
-    rows = {
-        {"figure", "value"},
-        {"positions", std::to_string(c.positions)},
-        {"top-1 disagreements", std::to_string(c.disagreements) + " (" + percent(c.disagreement_rate()) + "; " +
-                                    percent_range(proportion(c.disagreements, c.positions, c.confidence).interval) +
-                                    " at " + level(c.confidence) + ")"},
-        {"largest gap at a disagreement", c.largest_gap ? figure(c.largest_gap->gap, 6) + ", " +
-                                                              rank_name(c.largest_gap->rank, c.candidate_k) + ", " +
-                                                              place(*c.largest_gap)
-                                                        : "none, every position agrees"},
-        {"hard ties / candidate ties", std::to_string(c.hard_ties) + " / " + std::to_string(c.candidate_ties)},
-        {"logit delta p50 / p90 / p99 / max", figure(delta.p50, 4) + " / " + figure(delta.p90, 4) + " / " +
-                                                  figure(delta.p99, 4) + " / " + figure(delta.max, 4)},
-        {"perplexity change", with_sign(d.perplexity_percent, 3) + " %"},
-        {"perplexity ratio",
-         fixed(d.perplexity_ratio, 6) + (d.ratio_interval ? " (" + range(*d.ratio_interval, 6) + ")" : "")},
-        {"NLL difference (nats)", with_sign(d.mean, 6) + (d.interval ? " (" + signed_range(*d.interval, 6) + ")" : "")},
-        {"its SE: iid / clustered / HAC",
-         figure(d.se.iid, 6) + " / " + figure(d.se.clustered, 6) + " / " + figure(d.se.hac, 6)},
-        {"SE used", which_error(d.se)},
-        {"p: t-test / sign test / McNemar",
-         p_value(d.p) + " / " + p_value(d.sign_test_p) + " / " + p_value(c.mcnemar.p)},
-        {"higher / lower / equal",
-         std::to_string(d.higher) + " / " + std::to_string(d.lower) + " / " + std::to_string(d.equal)}};
+    rows = {{"figure", "value"},
+            {"positions", std::to_string(c.positions)},
+            {"top-1 disagreements", std::to_string(c.disagreements) + " (" + percent(c.disagreement_rate()) + "; " +
+                                        percent_range(proportion(c.disagreements, c.positions, c.confidence).interval) +
+                                        " at " + level(c.confidence) + ")"},
+            {"largest gap at a disagreement", c.largest_gap ? figure(c.largest_gap->gap, 6) + ", " +
+                                                                  rank_name(c.largest_gap->rank, c.candidate_k) + ", " +
+                                                                  place(*c.largest_gap)
+                                                            : "none, every position agrees"},
+            {"hard ties / candidate ties", std::to_string(c.hard_ties) + " / " + std::to_string(c.candidate_ties)},
+            {"logit delta p50 / p90 / p99 / max", figure(delta.p50, 4) + " / " + figure(delta.p90, 4) + " / " +
+                                                      figure(delta.p99, 4) + " / " + figure(delta.max, 4)}};
+    if (c.has_targets) {
+        const std::vector<std::vector<std::string>> on_targets = {
+            {"perplexity change", with_sign(d.perplexity_percent, 3) + " %"},
+            {"perplexity ratio",
+             fixed(d.perplexity_ratio, 6) + (d.ratio_interval ? " (" + range(*d.ratio_interval, 6) + ")" : "")},
+            {"NLL difference (nats)",
+             with_sign(d.mean, 6) + (d.interval ? " (" + signed_range(*d.interval, 6) + ")" : "")},
+            {"its SE: iid / clustered / HAC",
+             figure(d.se.iid, 6) + " / " + figure(d.se.clustered, 6) + " / " + figure(d.se.hac, 6)},
+            {"SE used", which_error(d.se)},
+            {"p: t-test / sign test / McNemar",
+             p_value(d.p) + " / " + p_value(d.sign_test_p) + " / " + p_value(c.mcnemar.p)},
+            {"higher / lower / equal",
+             std::to_string(d.higher) + " / " + std::to_string(d.lower) + " / " + std::to_string(d.equal)}};
+        rows.insert(rows.end(), on_targets.begin(), on_targets.end());
+    }
     if (c.skipped_non_finite > 0) { rows.push_back({"non-finite, left out", std::to_string(c.skipped_non_finite)}); }
     out += "\n" + table(rows);
     const auto sweep = [&](const std::string& heading, const std::vector<DecidedCount>& counts) {
@@ -102,9 +111,7 @@ inline std::string markdown_report(const Comparison& c) {
     }
     if (!c.ranks.empty()) {
         rows = {{"reference's token in the candidate", "disagreements"}};
-        for (const RankCount& r : c.ranks) {
-            rows.push_back({rank_name(r.rank, c.candidate_k), std::to_string(r.count)});
-        }
+        for (const auto& [name, count] : rank_rows(c)) { rows.push_back({name, std::to_string(count)}); }
         out += "\n" + table(rows);
     }
     if (!c.worst.empty()) {

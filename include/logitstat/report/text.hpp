@@ -29,14 +29,22 @@ class TextReport {
         ranks();
         worst();
         logit_delta();
-        perplexity();
-        accuracy();
+        on_targets();
         noise();
         warnings();
         return std::move(out);
     }
 
-  private:
+  protected:
+    void on_targets() {
+        if (!c.has_targets) {
+            line("\nNo targets are known: no perplexity, NLL difference or accuracy");
+            return;
+        }
+        perplexity();
+        accuracy();
+    }
+
     void line(const std::string& text) { out += text + "\n"; }
     void heading(const std::string& text) { line("\n" + paint(text, "1")); }
     std::string paint(const std::string& text, const char* code) const {
@@ -56,8 +64,10 @@ class TextReport {
         arm("reference", c.reference);
         arm("candidate", c.candidate);
         line("compared   " + counted(c.positions, "position") + " in " +
-             counted(static_cast<std::int64_t>(c.chunks), "chunk") + ", top-" + std::to_string(c.reference_k) +
-             " against top-" + std::to_string(c.candidate_k));
+             counted(static_cast<std::int64_t>(c.chunks), "chunk") + ", " +
+             (c.vocabulary > 0
+                  ? "vocabulary of " + counted(static_cast<std::int64_t>(c.vocabulary), "token")
+                  : "top-" + std::to_string(c.reference_k) + " against top-" + std::to_string(c.candidate_k)));
         if (c.skipped_non_finite > 0) {
             line("           " + counted(c.skipped_non_finite, "position") +
                  " with non-finite values left out (reference " + std::to_string(c.reference_non_finite) +
@@ -131,9 +141,9 @@ class TextReport {
     void ranks() {
         if (c.ranks.empty()) { return; }
         heading("Where the reference's token landed in the candidate, at the disagreements");
-        for (const RankCount& r : c.ranks) {
-            line("  " + pad_right(rank_name(r.rank, c.candidate_k), 14) + pad_left(std::to_string(r.count), 8) +
-                 pad_left(percent(static_cast<double>(r.count) / static_cast<double>(c.disagreements), 1), 10));
+        for (const auto& [name, count] : rank_rows(c)) {
+            line("  " + pad_right(name, c.vocabulary > 0 ? 22 : 14) + pad_left(std::to_string(count), 8) +
+                 pad_left(percent(static_cast<double>(count) / static_cast<double>(c.disagreements), 1), 10));
         }
         line("  candidate ties: at " + std::to_string(c.candidate_ties) +
              " of them the candidate gives both tokens the same logit");
@@ -146,7 +156,7 @@ class TextReport {
              "candidate");
         for (const Disagreement& d : c.worst) {
             line(pad_left(std::to_string(d.index), 12) + pad_left(std::to_string(d.chunk), 10) +
-                 pad_left(std::to_string(d.pos), 10) + pad_left(std::to_string(d.target), 10) +
+                 pad_left(std::to_string(d.pos), 10) + pad_left(c.has_targets ? std::to_string(d.target) : "-", 10) +
                  pad_left(std::to_string(d.reference_token), 11) + pad_left(std::to_string(d.candidate_token), 11) +
                  pad_left(figure(d.gap, 6), 12) + pad_left(d.ulps ? fixed(*d.ulps, 1) : "n/a", 12) + "  " +
                  (d.rank ? std::to_string(*d.rank) : rank_name(d.rank, c.candidate_k)));

@@ -71,7 +71,9 @@ inline std::optional<Distribution> distribution(std::span<const double> values, 
     if (finite.empty()) { return std::nullopt; }
     result.mean = moments_of(std::span<const double>(finite)).mean;
     result.se = standard_errors(finite, chunks, hac);
-    if (const auto se = result.se.value()) { result.interval = student_interval(result.mean, *se, result.se.df(), level); }
+    if (const auto se = result.se.value()) {
+        result.interval = student_interval(result.mean, *se, result.se.df(), level);
+    }
     const auto [least, most] = std::minmax_element(finite.begin(), finite.end()); // the last of equal maxima
     const auto first_most = std::find(finite.begin(), finite.end(), *most);
     result.min = *least;

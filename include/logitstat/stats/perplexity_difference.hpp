@@ -25,7 +25,8 @@ struct PerplexityDifference {
 };
 
 /// The difference of the perplexities of two traces of the same positions. Nothing for no position, or when a
-/// perplexity is infinite. O(n lag). Precondition: finite NLLs. Throws std::invalid_argument when the shapes do not fit.
+/// perplexity is infinite. O(n lag). Precondition: finite NLLs. Throws std::invalid_argument when the shapes do not
+/// fit.
 template <trace_like R, trace_like C>
 std::optional<PerplexityDifference> perplexity_difference(const R& reference, const C& candidate,
                                                           const HacOptions& hac = {}) {

@@ -23,9 +23,8 @@ struct RootMeanSquare {
 /// The root mean square of a column, whose positions belong to the chunks that begin at `boundaries`. Nothing for no
 /// value. O(n lag). Precondition: finite values whose squares are in double's range. Throws std::invalid_argument when
 /// the chunks do not cover the values in order.
-inline std::optional<RootMeanSquare> root_mean_square(std::span<const double> values,
-                                                      std::span<const std::size_t> boundaries,
-                                                      const HacOptions& hac = {}) {
+inline std::optional<RootMeanSquare>
+root_mean_square(std::span<const double> values, std::span<const std::size_t> boundaries, const HacOptions& hac = {}) {
     if (values.empty()) { return std::nullopt; }
     std::vector<double> squares(values.begin(), values.end());
     for (double& x : squares) { x *= x; }
