@@ -93,8 +93,10 @@ class Progress {
     explicit Progress(const char* items) : items_(items) {}
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
-    ~Progress() {
-        if (shown_) { std::fputs("\r\x1b[K", stderr); }
+    ~Progress() { clear(); }
+    /// Before other output to the terminal.
+    void clear() {
+        if (std::exchange(shown_, false)) { std::fputs("\r\x1b[K", stderr); }
     }
     void operator()(std::size_t done, std::size_t total) {
         const bool is_long = std::chrono::steady_clock::now() - start_ > std::chrono::seconds(1);
@@ -112,7 +114,7 @@ class Progress {
 /// The options of a comparison, as text until `options` has looked at them.
 class CompareFlags {
   public:
-    explicit CompareFlags(CLI::App& app) {
+    explicit CompareFlags(CLI::App& app, const std::string& quantiles = "floor-index") : quantiles_(quantiles) {
         const auto option = [&](const char* name, std::string& value, const char* type, const char* help) {
             return app.add_option(name, value, help)->type_name(type);
         };
@@ -138,8 +140,8 @@ class CompareFlags {
         option("--max-rate", max_rate_, "R",
                "a mismatch rate in (0, 1] that a pass must exclude; while it does not, it is inconclusive");
         option("--confidence", confidence_, "C", "of every interval and bound, between 0 and 1")->capture_default_str();
-        option("--quantiles", quantiles_, "RULE", "rule for quantiles of the logit delta")
-            ->check(CLI::IsMember({"floor-index", "linear"}))
+        option("--quantiles", quantiles_, "RULE", "rule for quantiles")
+            ->check(CLI::IsMember({"floor-index", "linear", "linear-float"}))
             ->capture_default_str();
         option("--lag", lag_, "N",
                "lags of the autocorrelation-consistent error (default: by the number of positions)");
@@ -171,7 +173,9 @@ class CompareFlags {
         o.confidence = named("--confidence", [&, value = number<double>("--confidence", confidence_)] {
             return logitstat::confidence_level(value);
         });
-        o.quantiles = quantiles_ == "linear" ? logitstat::quantile_rule::linear : logitstat::quantile_rule::floor_index;
+        o.quantiles = quantiles_ == "linear"         ? logitstat::quantile_rule::linear
+                      : quantiles_ == "linear-float" ? logitstat::quantile_rule::linear_float
+                                                     : logitstat::quantile_rule::floor_index;
         if (!lag_.empty()) { o.hac.lag = number<std::size_t>("--lag", lag_); }
         o.hac.stop_at_chunk_borders = separate_;
         o.bootstrap.replicates = number<std::uint32_t>("--bootstrap", replicates_);
@@ -186,7 +190,7 @@ class CompareFlags {
   private:
     std::string decided_ = "2", storage_ = "auto", max_mismatches_ = "0", min_decided_ = "1", max_rate_,
                 confidence_ = "0.95";
-    std::string quantiles_ = "floor-index", lag_, replicates_ = "2000", seed_ = "1";
+    std::string quantiles_, lag_, replicates_ = "2000", seed_ = "1";
     std::vector<std::string> thresholds_ = {"0.5,1,2"}, ulps_ = {"1,2,4"};
     bool separate_ = false, skip_non_finite_ = false, strict_ = false;
 };

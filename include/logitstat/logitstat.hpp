@@ -1,19 +1,22 @@
 #pragma once
 
 /// Everything. It needs nlohmann-json, for the headers of binary traces and for the JSON reports. What a program
-/// without it may include: `trace/`, `logits/`, `simd/`, `stats/`, `compare.hpp`, `noise_floor.hpp`, `report/text.hpp`,
-/// `report/markdown.hpp`, of `capture/` all (but not `capture.hpp`, which writes either format), and of `io/` the text
-/// trace (`text_trace_reader.hpp`, `text_trace_writer.hpp`), `manifest.hpp`, `npy.hpp`, `kld.hpp` and
-/// `decoded_kld.hpp`.
+/// without it may include: `trace/`, `logits/`, `simd/`, `stats/`, `compare.hpp`, `compare_logits.hpp`,
+/// `noise_floor.hpp`, of `report/` the text and Markdown reports of pairs, of `capture/` all (but not `capture.hpp`,
+/// which writes either format), and of `io/` the text trace (`text_trace_reader.hpp`, `text_trace_writer.hpp`),
+/// `manifest.hpp`, `npy.hpp`, `kld.hpp` and `decoded_kld.hpp`.
 
 #include "logitstat/capture.hpp"
 #include "logitstat/compare.hpp"
+#include "logitstat/compare_logits.hpp"
+#include "logitstat/compare_logits_files.hpp"
 #include "logitstat/error.hpp"
 #include "logitstat/io/binary_trace_reader.hpp"
 #include "logitstat/io/binary_trace_writer.hpp"
 #include "logitstat/io/decoded_kld.hpp"
 #include "logitstat/io/kld.hpp"
 #include "logitstat/io/logits_file.hpp"
+#include "logitstat/io/logits_positions.hpp"
 #include "logitstat/io/manifest.hpp"
 #include "logitstat/io/mapped_file.hpp"
 #include "logitstat/io/npy.hpp"
@@ -24,11 +27,17 @@
 #include "logitstat/io/targets.hpp"
 #include "logitstat/io/text_trace_reader.hpp"
 #include "logitstat/io/text_trace_writer.hpp"
+#include "logitstat/logits/any_rows.hpp"
+#include "logitstat/logits/kl_conventions.hpp"
 #include "logitstat/logits/logits_view.hpp"
+#include "logitstat/logits/positions.hpp"
 #include "logitstat/matrix.hpp"
 #include "logitstat/noise_floor.hpp"
 #include "logitstat/report/format.hpp"
 #include "logitstat/report/json.hpp"
+#include "logitstat/report/logits_json.hpp"
+#include "logitstat/report/logits_markdown.hpp"
+#include "logitstat/report/logits_text.hpp"
 #include "logitstat/report/markdown.hpp"
 #include "logitstat/report/matrix_csv.hpp"
 #include "logitstat/report/matrix_json.hpp"
