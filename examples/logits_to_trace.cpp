@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 #include <iostream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -20,7 +21,11 @@ logitstat::Trace<Real> score(logitstat::LogitsFile& file, const logitstat::Logit
     logitstat::TraceBuilder<Real> trace(top_k, policy);
     file.visit([&](auto rows) {
         for (std::size_t i = 0; i < rows.size(); ++i) {
-            trace.record(where.chunk[i], where.pos[i], where.target[i], rows.row(i));
+            try {
+                trace.record(where.chunk[i], where.pos[i], where.target[i], rows.row(i));
+            } catch (const std::invalid_argument& defect) {
+                throw std::invalid_argument(file.name() + ": " + defect.what());
+            }
             if (i % 64 == 63) {
                 file.release_before(i);
                 progress(i + 1, rows.size());
@@ -28,6 +33,16 @@ logitstat::Trace<Real> score(logitstat::LogitsFile& file, const logitstat::Logit
         }
     });
     return trace.trace();
+}
+
+/// The number of chunks, and their length where all have the same.
+void describe_chunks(logitstat::RunMetadata& run, const logitstat::LogitsPositions& where) {
+    const auto boundaries = logitstat::cluster_boundaries(where.chunk);
+    run.chunks = std::ssize(boundaries) - 1;
+    const auto length = [&](std::size_t c) { return static_cast<std::int64_t>(boundaries[c + 1] - boundaries[c]); };
+    bool equal = true;
+    for (std::size_t c = 0; c + 1 < boundaries.size(); ++c) { equal = equal && length(c) == length(0); }
+    if (equal) { run.chunk_tokens = length(0); }
 }
 
 } // namespace
@@ -78,6 +93,7 @@ int main(int argc, char** argv) {
             throw std::invalid_argument(file.name() + ": holds no targets, and a trace needs them: give --targets");
         }
         if (where.chunk.empty()) { logitstat::set_chunks(where, file.size(), file.size()); }
+        describe_chunks(run, where);
         const auto write = [&](auto trace) {
             trace.source.metadata = run.metadata(candidates);
             const logitstat::WriteOptions options{.keep_non_finite = keep};

@@ -26,6 +26,7 @@ struct ScorePairsOptions {
     std::size_t top_k = 8;   ///< candidates of the traces, and of the top-k overlap; at most V are kept
     std::size_t threads = 0; ///< 0: as many as there are; one where the program was built without oneTBB
     KlConventions kl = {};
+    std::size_t rows_at_once = 0; ///< read before `on_rows` is called; 0: of a few tens of megabytes
     /// Called from the calling thread each time that rows before `done` have been read for the last time.
     std::function<void(std::size_t done)> on_rows = {};
     bool stop_at_defect = true; ///< after the rows that are in work when one turns up
@@ -103,7 +104,9 @@ PairColumns score_pairs(const AnyRows& reference, const AnyRows& candidate, Logi
                                                                          {reference, candidate, {}, {}, {}, {}});
     std::mutex mutex;
     std::pair<std::size_t, std::exception_ptr> failed{n, nullptr}; // the first row that could not be read
-    const std::size_t stretch = std::max<std::size_t>(64, (std::size_t{1} << 24) / vocabulary);
+    const std::size_t stretch = options.rows_at_once > 0
+                                    ? options.rows_at_once
+                                    : std::max<std::size_t>(64, (std::size_t{1} << 24) / vocabulary);
     for (std::size_t first = 0; first < n; first += stretch) {
         const std::size_t end = first + std::min(stretch, n - first);
         workers.for_each(first, end, [&](typename Scorer::State& state, std::size_t i) {
