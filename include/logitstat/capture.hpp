@@ -95,7 +95,7 @@ class TraceRecorder {
     /// not in [0, V), top_k is above V, V or (in a binary trace) the type of the row changes so that something would be
     /// lost, or the row cannot be held by a trace (see non_finite_rows); the recorder is then as before. Throws
     /// io_error when the row cannot be written: PATH.partial may then end inside a line and takes no more rows.
-    template <class Arch = xsimd::default_arch, logits_row L>
+    template <class Arch = simd::preferred_arch, logits_row L>
     void record(std::int64_t chunk, std::int64_t pos, std::int64_t target, const L& logits) {
         if (stream_ == nullptr || !stream_->is_open()) {
             throw std::invalid_argument("record: the recorder is closed");

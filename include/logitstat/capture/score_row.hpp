@@ -83,7 +83,7 @@ inline void check_row_arguments(std::int64_t target, std::size_t k, std::size_t 
 /// double (or half an ulp, for NLLs in the thousands); +infinity where it is beyond double. -infinity is probability 0.
 /// Throws std::invalid_argument when target is not in [0, V), k not in [1, V], a logit is NaN or +infinity, or the
 /// target or one of the k best is -infinity.
-template <class Arch = xsimd::default_arch, logits_row L>
+template <class Arch = simd::preferred_arch, logits_row L>
 RowScore score_row(const L& logits, std::int64_t target, std::size_t k) {
     RowScore score;
     detail::with_span(logits, [&](auto row) {

@@ -22,7 +22,7 @@ template <std::floating_point Real = double> class TraceBuilder {
 
     /// Scores one row (see score_row) and appends it. Throws std::invalid_argument, naming chunk and pos, as
     /// TraceRecorder::record; the builder is then as before.
-    template <class Arch = xsimd::default_arch, logits_row L>
+    template <class Arch = simd::preferred_arch, logits_row L>
     void record(std::int64_t chunk, std::int64_t pos, std::int64_t target, const L& logits) {
         detail::with_span(logits, [&](auto row) {
             const RowScore score = scorer_.score<Arch>(chunk, pos, target, row, std::same_as<Real, float>);

@@ -35,6 +35,15 @@ template <class T, class Arch> double sum_in_double(const batch<T, Arch>& x) {
     return sum;
 }
 
+/// Largest of the lanes.
+template <class T, class Arch> T max_lane(const batch<T, Arch>& x) {
+    std::array<T, batch<T, Arch>::size> lanes;
+    x.store_unaligned(lanes.data());
+    T max = lanes[0];
+    for (const T lane : lanes) { max = lane > max ? lane : max; }
+    return max;
+}
+
 /// Bitwise or of the lanes.
 template <std::unsigned_integral T, class Arch> T or_lanes(const batch<T, Arch>& x) {
     std::array<T, batch<T, Arch>::size> lanes;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -61,6 +62,15 @@ template <std::floating_point Real> constexpr bool is_infinite(Real x) noexcept 
     } else {
         return (std::bit_cast<std::uint64_t>(x) << 1) == 0xffe0'0000'0000'0000u;
     }
+}
+
+/// No lane is infinite or NaN.
+template <std::floating_point Real, class Arch> bool all_finite(const batch<Real, Arch>& x) {
+    std::array<Real, batch<Real, Arch>::size> lanes;
+    x.store_unaligned(lanes.data());
+    bool all = true;
+    for (const Real lane : lanes) { all &= is_finite(lane); }
+    return all;
 }
 
 /// Index of the first infinite or NaN value, or values.size() when all are finite. O(n), stops at the first.

@@ -30,7 +30,7 @@ struct RowComparison {
 /// Rows cannot be compared that hold NaN or +infinity, whose first index is then in sum.refused, or no finite logit
 /// (best is empty or begins with -infinity): comparable() is false, and nothing beyond the two summaries is set.
 /// Preconditions: equal lengths, k >= 1.
-template <class Arch = xsimd::default_arch, logit_type R, logit_type C>
+template <class Arch = preferred_arch, logit_type R, logit_type C>
 RowComparison compare_rows(std::span<const R> reference, std::span<const C> candidate, std::size_t k) {
     RowComparison result{summarize_row<Arch>(reference, k), summarize_row<Arch>(candidate, k), {}, 0, 0};
     if (!result.reference.usable() || !result.candidate.usable()) { return result; }

@@ -9,6 +9,7 @@
 #include <span>
 #include <type_traits>
 
+#include "logitstat/simd/dispatch.hpp"
 #include "logitstat/simd/divergence_terms.hpp"
 #include "logitstat/simd/log_sum_exp.hpp"
 #include "logitstat/simd/logit_difference.hpp"
@@ -34,41 +35,42 @@ namespace detail {
 /// A logit so far below the largest counts as exactly so far: its probability is 0 in any arithmetic.
 inline constexpr double lowest_below_max = 1e9;
 
-/// Adds a block's terms, not divided by p's sum of exp(x - max): kl, reverse_kl, twice total_variation and twice
-/// jensen_shannon. `offset` is the difference of the two rows' log-sum-exps about their maxima. Precondition: n is a
-/// multiple of the lanes.
+/// A block's terms. `offset` is the difference of the two rows' log-sum-exps about their maxima. Precondition: n is a
+/// multiple of row_multiple.
 template <class Arch, class Real>
-void add_divergences(const Real* x, const Real* y, std::size_t n, Real largest_x, Real largest_y, Real offset,
-                     RowDivergence& sums) {
-    using reals = batch<Real, Arch>;
-    constexpr std::size_t group = 8 * reals::size;
-    const reals zero(Real(0)), lowest(static_cast<Real>(-lowest_below_max));
-    const reals max_x(largest_x), max_y(largest_y), shift(offset);
-    reals kl(zero), reverse(zero), variation(zero), mixture(zero);
-    for (std::size_t i = 0; i < n;) { // chains of eight additions, as in sum_block
-        reals group_kl(zero), group_reverse(zero), group_variation(zero), group_mixture(zero);
-        for (const std::size_t end = std::min(n, i + group); i < end; i += reals::size) {
-            const reals a = xsimd::max(reals::load_unaligned(x + i) - max_x, lowest);
-            const reals b = xsimd::max(reals::load_unaligned(y + i) - max_y, lowest);
-            const reals log_ratio =
-                (a - b) - shift; // ln p - ln q: the maxima have cancelled before anything is rounded
-            const reals larger = exp_nonpositive<Arch>(xsimd::max(a, b + shift));
-            const auto terms = divergence_terms<Real, Arch>(xsimd::abs(log_ratio));
-            const auto p_larger = log_ratio > zero;
-            group_kl = multiply_add(larger, xsimd::select(p_larger, terms.phi, terms.psi), group_kl);
-            group_reverse = multiply_add(larger, xsimd::select(p_larger, terms.psi, terms.phi), group_reverse);
-            group_variation = multiply_add(larger, terms.one_minus_ratio, group_variation);
-            group_mixture = multiply_add(larger, terms.twice_chi, group_mixture);
+DivergenceSums divergence_sums(const Real* x, const Real* y, std::size_t n, Real largest_x, Real largest_y,
+                               Real offset) {
+    if constexpr (table_arch<Arch>) {
+        return Arch::kernels().template pair<Real>().divergence_sums(x, y, n, largest_x, largest_y, offset);
+    } else {
+        using reals = batch<Real, Arch>;
+        constexpr std::size_t group = 8 * reals::size;
+        static_assert(row_multiple % reals::size == 0);
+        const reals zero(Real(0)), lowest(static_cast<Real>(-lowest_below_max));
+        const reals max_x(largest_x), max_y(largest_y), shift(offset);
+        reals kl(zero), reverse(zero), variation(zero), mixture(zero);
+        for (std::size_t i = 0; i < n;) { // chains of eight additions, as in sum_block
+            reals group_kl(zero), group_reverse(zero), group_variation(zero), group_mixture(zero);
+            for (const std::size_t end = std::min(n, i + group); i < end; i += reals::size) {
+                const reals a = xsimd::max(reals::load_unaligned(x + i) - max_x, lowest);
+                const reals b = xsimd::max(reals::load_unaligned(y + i) - max_y, lowest);
+                // ln p - ln q: the maxima have cancelled before anything is rounded
+                const reals log_ratio = (a - b) - shift;
+                const reals larger = exp_nonpositive<Arch>(xsimd::max(a, b + shift));
+                const auto terms = divergence_terms<Real, Arch>(xsimd::abs(log_ratio));
+                const auto p_larger = log_ratio > zero;
+                group_kl = multiply_add(larger, xsimd::select(p_larger, terms.phi, terms.psi), group_kl);
+                group_reverse = multiply_add(larger, xsimd::select(p_larger, terms.psi, terms.phi), group_reverse);
+                group_variation = multiply_add(larger, terms.one_minus_ratio, group_variation);
+                group_mixture = multiply_add(larger, terms.twice_chi, group_mixture);
+            }
+            kl += group_kl;
+            reverse += group_reverse;
+            variation += group_variation;
+            mixture += group_mixture;
         }
-        kl += group_kl;
-        reverse += group_reverse;
-        variation += group_variation;
-        mixture += group_mixture;
+        return {sum_in_double(kl), sum_in_double(reverse), sum_in_double(variation), sum_in_double(mixture)};
     }
-    sums.kl += sum_in_double(kl);
-    sums.reverse_kl += sum_in_double(reverse);
-    sums.total_variation += sum_in_double(variation);
-    sums.jensen_shannon += sum_in_double(mixture);
 }
 
 /// The differences of a block that holds -infinity (or numbers too far apart for Real), and what is -infinity in one
@@ -107,7 +109,7 @@ void add_masked(const Real* x, const Real* y, std::size_t n, const RowSum& p, co
 /// below, which bounds p ln(p / q) by 1e9 p for logits such as the lowest float. The three figures of the logits leave
 /// out tokens that are -infinity in either row (all three are 0 when none is left); differences beyond 1e150 count as
 /// that. No smoothing. No result is NaN.
-template <class Arch = xsimd::default_arch, logit_type R, logit_type C>
+template <class Arch = preferred_arch, logit_type R, logit_type C>
 RowDivergence divergence(std::span<const R> reference, std::span<const C> candidate, const RowSum& p, const RowSum& q) {
     using Real = std::conditional_t<std::is_same_v<R, double> || std::is_same_v<C, double>, double, float>;
     const auto max_p = static_cast<Real>(p.max), max_q = static_cast<Real>(q.max);
@@ -119,8 +121,12 @@ RowDivergence divergence(std::span<const R> reference, std::span<const C> candid
         const std::size_t n = std::min(row_block, reference.size() - first);
         const Real* const x = detail::widen_block<Arch, Real>(reference.subspan(first, n), x_block);
         const Real* const y = detail::widen_block<Arch, Real>(candidate.subspan(first, n), y_block);
-        constexpr std::size_t lanes = batch<Real, Arch>::size;
-        detail::add_divergences<Arch, Real>(x, y, (n + lanes - 1) / lanes * lanes, max_p, max_q, offset, result);
+        const std::size_t whole = (n + row_multiple - 1) / row_multiple * row_multiple;
+        const DivergenceSums sums = detail::divergence_sums<Arch, Real>(x, y, whole, max_p, max_q, offset);
+        result.kl += sums.kl;
+        result.reverse_kl += sums.reverse_kl;
+        result.total_variation += sums.twice_total_variation;
+        result.jensen_shannon += sums.twice_jensen_shannon;
         if (!moments.add_finite<Arch>(x, y, n)) { detail::add_masked(x, y, n, p, q, moments, result); }
     }
     result.kl /= p.sum;

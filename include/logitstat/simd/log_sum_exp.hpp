@@ -8,14 +8,12 @@
 #include <span>
 
 #include "logitstat/simd/columns.hpp"
+#include "logitstat/simd/dispatch.hpp"
 #include "logitstat/simd/exp.hpp"
 #include "logitstat/simd/logits.hpp"
 
 /// log sum exp of one row of logits in one streaming pass, and the pass itself, for reductions that go with it.
 namespace logitstat::simd {
-
-/// Logits worked on together: they stay in the first-level cache (4 KiB of float) for what is done to a block twice.
-inline constexpr std::size_t row_block = 1024;
 
 /// What a pass over a row gives: max = max x, sum = sum exp(x - max), both in double and kept apart, so that
 /// log-sum-exp minus a logit can be had without cancellation. `refused` is the index of a NaN or +infinity (the first
@@ -32,39 +30,34 @@ struct RowSum {
 
 namespace detail {
 
-template <class Real> struct BlockSum {
-    Real max;
-    double sum;          ///< of exp(x - reference); worthless when max > reference
-    bool has_non_finite; ///< also when the sum of the logits overflows
-};
-
 /// Maximum, sum of exp(x - reference) and a look for non-finite values, in one pass over a block. Precondition: n is a
-/// multiple of two_batches.
+/// multiple of row_multiple.
 template <class Arch, logit_type T> BlockSum<wide_t<T>> sum_block(const T* x, std::size_t n, wide_t<T> reference) {
     using Real = wide_t<T>;
-    using reals = batch<Real, Arch>;
-    constexpr std::size_t step = two_batches<T, Arch>, group = 8 * step;
-    const reals shift(reference), zero(Real(0));
-    reals highest(std::numeric_limits<Real>::lowest()), total(zero), logits_a(zero), logits_b(zero);
-    // Chains of eight additions, then chains of groups: one long chain of equal terms would round the same way each
-    // time.
-    for (std::size_t i = 0; i < n;) {
-        reals even(zero), odd(zero);
-        for (const std::size_t end = std::min(n, i + group); i < end; i += step) {
-            const auto [a, b] = load_two<Arch>(x + i);
-            highest = xsimd::max(highest, xsimd::max(a, b));
-            logits_a += a; // an infinity or NaN stays in a sum
-            logits_b += b;
-            even += exp_nonpositive<Arch>(a - shift);
-            odd += exp_nonpositive<Arch>(b - shift);
+    if constexpr (table_arch<Arch>) {
+        return Arch::kernels().template row<T>().sum_block(x, n, reference);
+    } else {
+        using reals = batch<Real, Arch>;
+        constexpr std::size_t step = two_batches<T, Arch>, group = 8 * step;
+        static_assert(row_multiple % step == 0);
+        const reals shift(reference), zero(Real(0));
+        reals highest(std::numeric_limits<Real>::lowest()), total(zero), logits_a(zero), logits_b(zero);
+        // Chains of eight additions, then chains of groups: one long chain of equal terms would round the same way each
+        // time.
+        for (std::size_t i = 0; i < n;) {
+            reals even(zero), odd(zero);
+            for (const std::size_t end = std::min(n, i + group); i < end; i += step) {
+                const auto [a, b] = load_two<Arch>(x + i);
+                highest = xsimd::max(highest, xsimd::max(a, b));
+                logits_a += a; // an infinity or NaN stays in a sum
+                logits_b += b;
+                even += exp_nonpositive<Arch>(a - shift);
+                odd += exp_nonpositive<Arch>(b - shift);
+            }
+            total += even + odd;
         }
-        total += even + odd;
+        return {max_lane(highest), sum_in_double(total), !all_finite(logits_a + logits_b)};
     }
-    std::array<Real, reals::size> lanes;
-    highest.store_unaligned(lanes.data());
-    const Real max = *std::max_element(lanes.begin(), lanes.end());
-    (logits_a + logits_b).store_unaligned(lanes.data());
-    return {max, sum_in_double(total), !std::all_of(lanes.begin(), lanes.end(), is_finite<Real>)};
 }
 
 } // namespace detail
@@ -75,11 +68,9 @@ template <class Arch, logit_type T> BlockSum<wide_t<T>> sum_block(const T* x, st
 /// -infinity is a logit like any other (probability 0); a row without a finite logit has max = lowest() and a sum
 /// without meaning, as has an empty row. Relative error of the sum: about 2e-7 for float and narrower types, 1e-15 for
 /// double.
-template <class Arch = xsimd::default_arch, logit_type T, class OnBlock>
+template <class Arch = preferred_arch, logit_type T, class OnBlock>
 RowSum sweep_row(std::span<const T> row, OnBlock on_block) {
     using Real = wide_t<T>;
-    constexpr std::size_t step = two_batches<T, Arch>;
-    static_assert(row_block % step == 0);
     Real reference = std::numeric_limits<Real>::lowest();
     RowSum result{0, 0, row.size()};
     std::array<T, row_block> tail;
@@ -87,9 +78,9 @@ RowSum sweep_row(std::span<const T> row, OnBlock on_block) {
         const std::span<const T> block = row.subspan(first, std::min(row_block, row.size() - first));
         const T* x = block.data();
         std::size_t n = block.size();
-        if (n % step != 0) { // the last block, made whole by logits that add nothing
+        if (n % row_multiple != 0) { // the last block, made whole by logits that add nothing
             const auto end = std::copy(block.begin(), block.end(), tail.begin());
-            n += step - n % step;
+            n += row_multiple - n % row_multiple;
             std::fill(end, tail.begin() + static_cast<std::ptrdiff_t>(n),
                       static_cast<T>(-std::numeric_limits<Real>::infinity()));
             x = tail.data();
@@ -116,7 +107,7 @@ RowSum sweep_row(std::span<const T> row, OnBlock on_block) {
 }
 
 /// max and sum of a row: sweep_row that does nothing else.
-template <class Arch = xsimd::default_arch, logit_type T> RowSum log_sum_exp(std::span<const T> row) {
+template <class Arch = preferred_arch, logit_type T> RowSum log_sum_exp(std::span<const T> row) {
     return sweep_row<Arch>(row, [](std::span<const T>, std::size_t, wide_t<T>) {});
 }
 

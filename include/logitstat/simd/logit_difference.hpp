@@ -1,16 +1,51 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <span>
 
 #include "logitstat/simd/columns.hpp"
+#include "logitstat/simd/dispatch.hpp"
 #include "logitstat/simd/exp.hpp"
 #include "logitstat/simd/logits.hpp"
 
 namespace logitstat::simd {
+
+namespace detail {
+
+/// Of d = y[i] - x[i], in arithmetic of Real. O(n).
+template <class Arch, class Real>
+DifferenceSums difference_sums(const Real* x, const Real* y, std::size_t n, Real about) {
+    if constexpr (table_arch<Arch>) {
+        return Arch::kernels().template pair<Real>().difference_sums(x, y, n, about);
+    } else {
+        using reals = batch<Real, Arch>;
+        constexpr std::size_t lanes = reals::size;
+        const reals shift(about);
+        reals sum(Real(0)), squares(Real(0)), largest(Real(0));
+        std::size_t i = 0;
+        for (; i + lanes <= n; i += lanes) {
+            const reals d = reals::load_unaligned(y + i) - reals::load_unaligned(x + i);
+            const reals away = d - shift;
+            sum += away;
+            squares = multiply_add(away, away, squares);
+            largest = xsimd::max(largest, xsimd::abs(d));
+        }
+        DifferenceSums sums{static_cast<double>(about), sum_in_double(sum), sum_in_double(squares),
+                            static_cast<double>(max_lane(largest))};
+        for (; i < n; ++i) {
+            const Real d = y[i] - x[i];
+            const double away = static_cast<double>(d - about), size = static_cast<double>(d < 0 ? -d : d);
+            sums.sum += away;
+            sums.squares += away * away;
+            sums.largest = size > sums.largest ? size : sums.largest;
+        }
+        return sums;
+    }
+}
+
+} // namespace detail
 
 /// Mean, sum of squares about it and largest size of numbers that come block by block (Chan, Golub and LeVeque 1983,
 /// "Algorithms for computing the sample variance", eq. 2.1). Each block is summed about the mean so far: what is left
@@ -24,10 +59,10 @@ class DifferenceMoments {
     /// Takes the differences y[i] - x[i], or nothing when one of them is not finite or its square overflows: then
     /// false. Arithmetic in Real.
     template <class Arch, class Real> bool add_finite(const Real* x, const Real* y, std::size_t n) {
-        auto sums = block_sums<Arch>(x, y, n, static_cast<Real>(mean_));
+        auto sums = detail::difference_sums<Arch>(x, y, n, static_cast<Real>(mean_));
         if (!is_finite(sums.squares)) { return false; }
         if (count_ == 0) { // no mean to sum about yet
-            sums = block_sums<Arch>(x, y, n, static_cast<Real>(sums.sum / static_cast<double>(n)));
+            sums = detail::difference_sums<Arch>(x, y, n, static_cast<Real>(sums.sum / static_cast<double>(n)));
             if (!is_finite(sums.squares)) { return false; }
         }
         add(sums, n);
@@ -36,7 +71,7 @@ class DifferenceMoments {
 
     /// Takes differences one by one, those beyond +-1e150 as that (the square of more is no double).
     void add(std::span<const double> differences) {
-        BlockSums sums{0, 0, 0, 0};
+        DifferenceSums sums{0, 0, 0, 0};
         for (int pass = 0; pass < 2; ++pass) { // the first for the mean
             const double about = sums.sum / static_cast<double>(std::max<std::size_t>(1, differences.size()));
             sums = {about, 0, 0, 0};
@@ -51,45 +86,13 @@ class DifferenceMoments {
     }
 
   private:
-    struct BlockSums {
-        double about, sum, squares, largest;
-    }; ///< of d - about, (d - about)^2, |d|
-
-    void add(const BlockSums& block, std::size_t size) {
+    void add(const DifferenceSums& block, std::size_t size) {
         const auto n = static_cast<double>(size);
         const double away = block.about + block.sum / n - mean_;
         squares_ += std::max(0.0, block.squares - block.sum * block.sum / n) + away * away * count_ * n / (count_ + n);
         count_ += n;
         mean_ += away * n / count_;
         largest_ = std::max(largest_, block.largest);
-    }
-
-    template <class Arch, class Real>
-    static BlockSums block_sums(const Real* x, const Real* y, std::size_t n, Real about) {
-        using reals = batch<Real, Arch>;
-        constexpr std::size_t lanes = reals::size;
-        const reals shift(about);
-        reals sum(Real(0)), squares(Real(0)), largest(Real(0));
-        std::size_t i = 0;
-        for (; i + lanes <= n; i += lanes) {
-            const reals d = reals::load_unaligned(y + i) - reals::load_unaligned(x + i);
-            const reals away = d - shift;
-            sum += away;
-            squares = detail::multiply_add(away, away, squares);
-            largest = xsimd::max(largest, xsimd::abs(d));
-        }
-        std::array<Real, lanes> at;
-        largest.store_unaligned(at.data());
-        BlockSums sums{static_cast<double>(about), sum_in_double(sum), sum_in_double(squares),
-                       static_cast<double>(*std::max_element(at.begin(), at.end()))};
-        for (; i < n; ++i) {
-            const Real d = y[i] - x[i];
-            const double away = static_cast<double>(d - about);
-            sums.sum += away;
-            sums.squares += away * away;
-            sums.largest = std::max(sums.largest, static_cast<double>(std::abs(d)));
-        }
-        return sums;
     }
 
     double count_ = 0, mean_ = 0, squares_ = 0, largest_ = 0;

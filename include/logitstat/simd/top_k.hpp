@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -9,9 +8,38 @@
 #include <span>
 #include <vector>
 
+#include "logitstat/simd/dispatch.hpp"
 #include "logitstat/simd/logits.hpp"
 
 namespace logitstat::simd {
+
+namespace detail {
+
+/// Index of the first logit above `level`, or n. O(n). Precondition: no NaN.
+template <class Arch, logit_type T> std::size_t first_above(const T* x, std::size_t n, wide_t<T> level) {
+    if constexpr (table_arch<Arch>) {
+        return Arch::kernels().template row<T>().first_above(x, n, level);
+    } else {
+        using reals = batch<wide_t<T>, Arch>;
+        constexpr std::size_t step = two_batches<T, Arch>, group = 8 * step;
+        const reals bound(level);
+        const auto highest_of = [&](std::size_t i) {
+            const auto [a, b] = load_two<Arch>(x + i);
+            return xsimd::max(a, b);
+        };
+        std::size_t i = 0;
+        for (; i + group <= n; i += group) { // most groups hold none: one comparison tells
+            reals highest = highest_of(i);
+            for (std::size_t j = i + step; j < i + group; j += step) { highest = xsimd::max(highest, highest_of(j)); }
+            if (xsimd::any(highest > bound)) { break; }
+        }
+        while (i + step <= n && !xsimd::any(highest_of(i) > bound)) { i += step; }
+        while (i < n && !(widen(x[i]) > level)) { ++i; }
+        return i;
+    }
+}
+
+} // namespace detail
 
 /// The k largest logits of a row that comes block by block, in order of the ids; of equal logits the lowest ids.
 /// Precondition: no NaN, k >= 1. O(V) comparisons of registers, plus O(log k) for each logit that is among the k best
@@ -38,30 +66,14 @@ template <class Real> class TopK {
 
     /// Looks at the logits of ids first, first + 1, ... Their ids are above all those seen before.
     template <class Arch, logit_type T> void scan(std::span<const T> block, std::size_t first) {
-        using reals = batch<Real, Arch>;
-        constexpr std::size_t step = two_batches<T, Arch>, group = 8 * step;
         const auto id = [&](std::size_t i) { return static_cast<std::int32_t>(first + i); };
         std::size_t i = 0;
         for (; i < block.size() && heap_.size() < k_; ++i) { offer(widen(block[i]), id(i)); }
-        const auto look = [&](std::size_t at) {
-            const auto [a, b] = load_two<Arch>(&block[at]);
-            if (!xsimd::any(xsimd::max(a, b) > reals(heap_.front().logit))) { return; }
-            std::array<Real, step> lanes;
-            a.store_unaligned(lanes.data());
-            b.store_unaligned(lanes.data() + reals::size);
-            for (std::size_t j = 0; j < step; ++j) { offer(lanes[lane_of<T, Arch>(j)], id(at + j)); }
-        };
-        for (; i + group <= block.size(); i += group) { // most groups hold none: one comparison tells
-            reals highest(std::numeric_limits<Real>::lowest());
-            for (std::size_t j = i; j < i + group; j += step) {
-                const auto [a, b] = load_two<Arch>(&block[j]);
-                highest = xsimd::max(highest, xsimd::max(a, b));
-            }
-            if (!xsimd::any(highest > reals(heap_.front().logit))) { continue; }
-            for (std::size_t j = i; j < i + group; j += step) { look(j); }
+        for (;; ++i) {
+            i += detail::first_above<Arch>(block.data() + i, block.size() - i, heap_.front().logit);
+            if (i == block.size()) { return; }
+            offer(widen(block[i]), id(i));
         }
-        for (; i + step <= block.size(); i += step) { look(i); }
-        for (; i < block.size(); ++i) { offer(widen(block[i]), id(i)); }
     }
 
     /// Best first; all of them when fewer than k were seen.

@@ -8,9 +8,14 @@
 
 #include "logitstat/simd/batch.hpp"
 
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#include <cpuid.h>
+#endif
+
 /// The only header with x86 intrinsics: operations that the instruction sets have and xsimd does not name. Each is an
 /// overload, more constrained than the portable one of the same name, or a concept that tells whether it is there.
-/// Nothing depends on it but speed (and the last bit: multiplication and addition fuse).
+/// Nothing depends on it but speed (and the last bit: multiplication and addition fuse). And what the processor that
+/// runs the program has.
 namespace logitstat::simd {
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && XSIMD_WITH_AVX512F
@@ -30,6 +35,28 @@ concept f16c_arch = avx512_arch<Arch>;
 #endif
 
 namespace detail {
+
+/// May this processor, under this operating system, run code for AVX2, FMA and F16C? The compiler's builtin looks at
+/// the registers that the system saves, too; clang 14's does not know F16C, which has AVX's registers.
+inline bool runs_avx2() {
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __get_cpuid(1, &a, &b, &c, &d) != 0 &&
+           (c & bit_F16C) != 0;
+#else
+    return false;
+#endif
+}
+/// The same for AVX-512 F, BW, DQ, VL and CD.
+inline bool runs_avx512() {
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512cd");
+#else
+    return false;
+#endif
+}
 
 /// x, of whose making the compiler knows nothing any more. Where it may reassociate, (a - b) c + d becomes
 /// a c + (d - b c), and with b = 2^52 nothing is left of d.
