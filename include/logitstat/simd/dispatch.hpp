@@ -7,9 +7,9 @@
 #include "logitstat/simd/kernel_table.hpp"
 
 /// Kernels chosen when the program runs. Link the CMake target `logitstat::dispatch`: it compiles them for SSE2, AVX2
-/// (with FMA and F16C) and AVX-512 (F, BW, DQ, VL, CD), and what is declared here uses the widest that the processor and
-/// the operating system support, in a program that is itself compiled for any of them. On other processors there is the
-/// one set that the compiler's flags ask for.
+/// (with FMA and F16C) and AVX-512 (F, BW, DQ, VL, CD), and what is declared here uses the widest that the processor
+/// and the operating system support, in a program that is itself compiled for any of them. On other processors there is
+/// the one set that the compiler's flags ask for.
 ///
 /// The environment variable LOGITSTAT_SIMD (`sse2`, `avx2` or `avx512`), read at the first use, asks for another.
 namespace logitstat::simd {

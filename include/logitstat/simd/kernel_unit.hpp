@@ -12,9 +12,9 @@
 /// The text of the translation units of `logitstat::dispatch`, one for each instruction set.
 ///
 /// What such a unit compiles for a wide instruction set must not become the whole program's: of a function that several
-/// units define (an inline function, a template of the standard library), the linker keeps one, which an older processor
-/// may not be able to run. So every function of a wide unit has its Arch among its template arguments, or is inlined at
-/// -O3, at which these units are always compiled; a test reads the object files.
+/// units define (an inline function, a template of the standard library), the linker keeps one, which an older
+/// processor may not be able to run. So every function of a wide unit has its Arch among its template arguments, or is
+/// inlined at -O3, at which these units are always compiled; a test reads the object files.
 namespace logitstat::simd::detail {
 
 template <class Arch, logit_type T> constexpr RowKernels<T> row_kernels() {
@@ -38,6 +38,6 @@ template <class Arch> constexpr KernelTable table_of(const char* name) {
 /// Defines detail::SET_kernels() with the kernels of ARCH.
 #define LOGITSTAT_KERNEL_UNIT(SET, ARCH, NAME)                                                                         \
     const logitstat::simd::KernelTable& logitstat::simd::detail::SET##_kernels() {                                     \
-        static constexpr KernelTable table = table_of<ARCH>(NAME);                                                  \
+        static constexpr KernelTable table = table_of<ARCH>(NAME);                                                     \
         return table;                                                                                                  \
     }
