@@ -18,7 +18,7 @@
 #include "logitstat/logits/kl_conventions.hpp"
 #include "logitstat/logits/positions.hpp"
 #include "logitstat/parallel.hpp"
-#include "logitstat/simd/batch.hpp"
+#include "logitstat/simd/dispatch.hpp"
 
 namespace logitstat {
 
@@ -78,7 +78,7 @@ inline void check_arms(const AnyRows& reference, const AnyRows& candidate, const
 /// A row with a NaN or +infinity, with a target of probability 0, or with fewer than k finite logits is a defect of its
 /// position. Throws not_comparable when the arms differ in rows or vocabulary; std::invalid_argument for top_k < 2, a
 /// vocabulary below 2, no row, or positions that do not fit; and what reading a row throws, for the first that does.
-template <class Execution = preferred_execution, class Arch = xsimd::default_arch>
+template <class Execution = preferred_execution, class Arch = simd::preferred_arch>
 PairColumns score_pairs(const AnyRows& reference, const AnyRows& candidate, LogitsPositions positions,
                         const ScorePairsOptions& options = {}) {
     detail::check_arms(reference, candidate, positions);
