@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . .ci/setup.sh
 
 packages=$all_packages
-[ "$preset" != clang ] || packages="$packages clang"
+[ "$preset" != clang-sanitize ] || packages="$packages clang libclang-rt-dev"
 say "configuring preset $preset into build/$preset"
 configure "build/$preset" "$packages" --preset "$preset"
 say "building"
