@@ -208,7 +208,7 @@ void compute(Comparison& result, const R& reference, const C& candidate, const C
     result.disagreements = static_cast<std::int64_t>(differ.size());
     result.worst = worst_disagreements(reference, candidate, differ, std::max<std::size_t>(options.worst, 1));
     if (!result.worst.empty()) { result.largest_gap = result.worst.front(); }
-    result.worst.resize(std::min(options.worst, result.worst.size()));
+    result.worst.resize((std::min)(options.worst, result.worst.size()));
     result.ranks = rank_distribution(reference, candidate, differ);
     result.hard_ties = count_hard_ties(reference);
     result.candidate_ties = count_candidate_ties(reference, candidate, differ);

@@ -169,11 +169,11 @@ inline Matrix compare_pairs(const std::vector<PairSpec>& specs, const CompareOpt
             if (progress) { progress(done, specs.size()); }
         }
     };
-    if (threads == 0) { threads = std::max(1u, std::thread::hardware_concurrency()); }
+    if (threads == 0) { threads = (std::max)(1u, std::thread::hardware_concurrency()); }
     {
         std::vector<std::jthread> workers;
         try {
-            for (std::size_t t = 1; t < std::min(threads, specs.size()); ++t) { workers.emplace_back(work); }
+            for (std::size_t t = 1; t < (std::min)(threads, specs.size()); ++t) { workers.emplace_back(work); }
         } catch (const std::system_error&) {} // the system gives no more threads: those that started do the work
         work();
     }

@@ -56,7 +56,7 @@ struct threaded {
         ::tbb::task_arena arena_;
         ::tbb::enumerable_thread_specific<State> states_;
     };
-    static std::size_t available_threads() { return std::max(1u, std::thread::hardware_concurrency()); }
+    static std::size_t available_threads() { return (std::max)(1u, std::thread::hardware_concurrency()); }
 };
 using preferred_execution = threaded;
 #else

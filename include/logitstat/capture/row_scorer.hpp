@@ -39,7 +39,7 @@ class RowScorer {
         const auto fail = [&](const std::string& reason) {
             throw std::invalid_argument(place(chunk, pos) + ": " + reason);
         };
-        constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+        constexpr std::int64_t most = (std::numeric_limits<std::int32_t>::max)();
         if (chunk < 0 || pos < 0 || chunk > most || pos > most) { fail("chunk and pos must lie in [0, 2^31)"); }
         if (std::pair(chunk, pos) <= last_) {
             fail("chunk and pos do not increase, the row before is " + place(last_.first, last_.second));

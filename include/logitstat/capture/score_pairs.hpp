@@ -88,7 +88,7 @@ PairColumns score_pairs(const AnyRows& reference, const AnyRows& candidate, Logi
         throw std::invalid_argument("the best " + std::to_string(options.top_k) + " of a vocabulary of " +
                                     std::to_string(vocabulary) + ": at least 2 are needed");
     }
-    const std::size_t top_k = std::min(options.top_k, vocabulary);
+    const std::size_t top_k = (std::min)(options.top_k, vocabulary);
     PairColumns columns = PairColumns::with_shape(n, top_k, !positions.target.empty());
     if (positions.chunk.empty()) { set_chunks(positions, n, n); }
     columns.vocabulary = vocabulary;
@@ -108,7 +108,7 @@ PairColumns score_pairs(const AnyRows& reference, const AnyRows& candidate, Logi
                                     ? options.rows_at_once
                                     : std::max<std::size_t>(64, (std::size_t{1} << 24) / vocabulary);
     for (std::size_t first = 0; first < n; first += stretch) {
-        const std::size_t end = first + std::min(stretch, n - first);
+        const std::size_t end = first + (std::min)(stretch, n - first);
         workers.for_each(first, end, [&](typename Scorer::State& state, std::size_t i) {
             try {
                 scorer.score(state, i);

@@ -63,7 +63,7 @@ std::string try_score_row(std::span<const T> row, std::size_t target, std::size_
 }
 
 inline void check_row_arguments(std::int64_t target, std::size_t k, std::size_t vocabulary) {
-    constexpr auto most = static_cast<std::size_t>(std::numeric_limits<token_id>::max());
+    constexpr auto most = static_cast<std::size_t>((std::numeric_limits<token_id>::max)());
     if (vocabulary > most) { throw std::invalid_argument(std::to_string(vocabulary) + " logits: more than token ids"); }
     if (k < 1 || k > vocabulary) {
         throw std::invalid_argument("the best " + std::to_string(k) + " of " + std::to_string(vocabulary) + " logits");

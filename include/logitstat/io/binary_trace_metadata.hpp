@@ -129,7 +129,7 @@ inline void from_safetensors_metadata(const SafetensorsMetadata& from, TraceSour
             const std::string_view line = rest.substr(0, rest.find('\n'));
             if (!line.starts_with('#')) { fail("__metadata__: a line of header_lines without '#': " + excerpt(line)); }
             source.metadata.add(metadata_words(line.substr(1, line.ends_with('\r') ? line.size() - 2 : line.npos)));
-            rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+            rest.remove_prefix((std::min)(rest.size(), line.size() + 1));
         }
     }
     Metadata extended = source.metadata;

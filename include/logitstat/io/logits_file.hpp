@@ -120,7 +120,7 @@ inline LogitsFile::LogitsFile(std::span<const std::filesystem::path> paths, cons
 }
 
 inline void LogitsFile::release_before(std::size_t row) {
-    row = std::min(row, size());
+    row = (std::min)(row, size());
     if (row < released_) { released_ = 0; }
     const std::size_t row_bytes = kld_ ? kld_->row_offset(1) - kld_->row_offset(0) : shards_.front().row_bytes();
     if (row == released_ || (row < size() && row - released_ < std::max<std::size_t>(1, release_step / row_bytes))) {
@@ -133,7 +133,7 @@ inline void LogitsFile::release_before(std::size_t row) {
     };
     if (kld_) { release(*kld_, released_, row); }
     for (std::size_t s = 0, first = 0; s < shards_.size(); first = ends_[s++]) {
-        const std::size_t begin = std::max(released_, first), end = std::min(row, ends_[s]);
+        const std::size_t begin = (std::max)(released_, first), end = (std::min)(row, ends_[s]);
         if (begin < end) { release(shards_[s], begin - first, end - first); }
     }
     released_ = row;

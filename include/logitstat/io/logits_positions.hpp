@@ -61,7 +61,8 @@ inline LogitsPositions joint_positions(const std::optional<NamedPositions>& give
             }
             const auto& others = joint.*column;
             const auto at = std::ranges::mismatch(others, values).in1 - others.begin();
-            const auto end = std::min(std::ssize(others), std::ssize(values)); // sizes are for the comparison to check
+            const auto end =
+                (std::min)(std::ssize(others), std::ssize(values)); // sizes are for the comparison to check
             if (at < end) {
                 const auto row = static_cast<std::size_t>(at);
                 throw not_comparable("not comparable: at row " + std::to_string(at) + " " + what + " is " +
@@ -75,7 +76,7 @@ inline LogitsPositions joint_positions(const std::optional<NamedPositions>& give
     join(&LogitsPositions::pos, "the position in the chunk");
     for (const NamedPositions& source : sources) {
         const auto& marks = source.positions.censored;
-        joint.censored.resize(std::max(joint.censored.size(), marks.size()));
+        joint.censored.resize((std::max)(joint.censored.size(), marks.size()));
         for (std::size_t i = 0; i < marks.size(); ++i) { joint.censored[i] |= marks[i]; }
     }
     return joint;

@@ -46,7 +46,7 @@ class LogitsShard {
         }
         vocabulary_ = static_cast<std::size_t>(tensor_.shape.back());
         if (tensor_.bytes.empty()) { fail(form + " holds no logits"); }
-        if (vocabulary_ > static_cast<std::size_t>(std::numeric_limits<token_id>::max())) {
+        if (vocabulary_ > static_cast<std::size_t>((std::numeric_limits<token_id>::max)())) {
             fail(form + ": a vocabulary above the 31 bits of a token id");
         }
         if (!SafetensorsFile::is_aligned(tensor_)) {

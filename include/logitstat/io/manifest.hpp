@@ -41,7 +41,7 @@ inline std::vector<PairSpec> read_manifest(const std::filesystem::path& path) {
     bool header_seen = false;
     for (std::size_t number = 1; !rest.empty(); ++number) {
         std::string_view line = rest.substr(0, rest.find('\n'));
-        rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+        rest.remove_prefix((std::min)(rest.size(), line.size() + 1));
         if (line.ends_with('\r')) { line.remove_suffix(1); }
         if (line.empty() || line.starts_with('#')) { continue; }
         const auto fail = [&, whole = line](const std::string& reason) {
@@ -59,7 +59,7 @@ inline std::vector<PairSpec> read_manifest(const std::filesystem::path& path) {
         std::array<std::string, 4> field;
         for (std::string& text : field) {
             text = line.substr(0, line.find('\t'));
-            line.remove_prefix(std::min(line.size(), text.size() + 1));
+            line.remove_prefix((std::min)(line.size(), text.size() + 1));
         }
         line = field[0];
         if (field[0].empty() || field[2].empty() || field[3].empty()) {

@@ -107,7 +107,7 @@ class SafetensorsFile {
 
     /// Can the elements be viewed in place? Always so in files of `write_safetensors`.
     static bool is_aligned(const Tensor& tensor) {
-        const std::size_t alignment = std::max(1u, element_bits(tensor.type) / 8);
+        const std::size_t alignment = (std::max)(1u, element_bits(tensor.type) / 8);
         return tensor.bytes.empty() || reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % alignment == 0;
     }
 

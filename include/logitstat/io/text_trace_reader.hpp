@@ -170,7 +170,7 @@ template <std::floating_point Real> class TextTraceParser {
             static_cast<std::size_t>(std::count(rest_.begin(), rest_.end(), '\n')) + (rest_.ends_with('\n') ? 0 : 1);
         const std::size_t rows_that_fit = rest_.size() / shortest_row + 1;
         TraceSource source = std::move(trace_.source);
-        trace_ = Trace<Real>::with_shape(std::min(lines, rows_that_fit), k);
+        trace_ = Trace<Real>::with_shape((std::min)(lines, rows_that_fit), k);
         trace_.source = std::move(source);
         ids_.resize(k);
     }

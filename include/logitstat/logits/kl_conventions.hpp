@@ -39,7 +39,7 @@ template <std::floating_point Real> struct ConventionalRow {
     ConventionalRow() = default;
     /// Of softmax(row). O(V). Precondition: a row that is not refused, with its largest logit.
     template <simd::logit_type T>
-    ConventionalRow(std::span<const T> row, double largest) : max(static_cast<Real>(largest)) {
+    ConventionalRow(std::span<const T> row, double largest) : max{static_cast<Real>(largest)} {
         double sum = 0; // to the last bit, since a float's last bit is at stake
         for (const T x : row) { sum += static_cast<double>(std::exp(static_cast<Real>(simd::widen(x)) - max)); }
         log_sum = static_cast<Real>(std::log(sum));

@@ -28,7 +28,7 @@ struct LogitsPositions {
 /// std::invalid_argument for 0 rows a chunk, or more rows than chunk and pos can number.
 inline void set_chunks(LogitsPositions& positions, std::size_t n, std::size_t rows_per_chunk) {
     if (rows_per_chunk == 0) { throw std::invalid_argument("a chunk of 0 rows"); }
-    if (n > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+    if (n > static_cast<std::size_t>((std::numeric_limits<std::int32_t>::max)())) {
         throw std::invalid_argument(std::to_string(n) + " rows are more than positions can be numbered");
     }
     positions.chunk.resize(n);

@@ -69,7 +69,7 @@ inline std::string percent(std::optional<double> rate, int decimals = 2) {
 /// An upper bound as a percentage: rounded up, so that what is said to be excluded is.
 inline std::string percent_up(double bound, int decimals = 2) {
     const double unit = std::pow(10.0, decimals);
-    return fixed(std::min(100.0, std::ceil(100 * bound * unit - 1e-9) / unit), decimals) + " %";
+    return fixed((std::min)(100.0, std::ceil(100 * bound * unit - 1e-9) / unit), decimals) + " %";
 }
 
 /// "1 position", "2 positions".
@@ -122,7 +122,7 @@ inline std::vector<std::pair<std::string, std::int64_t>> rank_rows(const Compari
         std::string name = rank_name(r.rank, c.candidate_k);
         if (c.vocabulary > 0 && r.rank && *r.rank > 8) {
             const std::size_t last = std::bit_ceil(*r.rank);
-            name = "rank " + std::to_string(last / 2 + 1) + " to " + std::to_string(std::min(last, c.vocabulary));
+            name = "rank " + std::to_string(last / 2 + 1) + " to " + std::to_string((std::min)(last, c.vocabulary));
         }
         if (rows.empty() || rows.back().first != name) { rows.push_back({std::move(name), 0}); }
         rows.back().second += r.count;

@@ -18,7 +18,7 @@ inline std::string text_report(const Matrix& matrix, const TextOptions& options 
     const Rows rows = result_rows(matrix);
     std::vector<std::size_t> width(rows.front().size());
     for (const auto& row : rows) {
-        for (std::size_t i = 0; i < row.size(); ++i) { width[i] = std::max(width[i], row[i].size()); }
+        for (std::size_t i = 0; i < row.size(); ++i) { width[i] = (std::max)(width[i], row[i].size()); }
     }
     std::string out;
     for (const auto& row : rows) {

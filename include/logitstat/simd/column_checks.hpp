@@ -50,7 +50,7 @@ std::size_t first_not_increasing(std::span<const std::int32_t> major, std::span<
     while (i < major.size() && (major[i] > major[i - 1] || (major[i] == major[i - 1] && minor[i] > minor[i - 1]))) {
         ++i;
     }
-    return std::min(i, major.size());
+    return (std::min)(i, major.size());
 }
 
 /// The first position i of k planes of n (plane after plane) at which two planes hold the same value, or n. O(n k^2)

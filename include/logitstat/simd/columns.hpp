@@ -35,7 +35,7 @@ std::int64_t count_different(std::span<const std::int32_t> a, std::span<const st
     std::int64_t total = 0;
     std::size_t i = 0;
     while (i + ints::size <= a.size()) {
-        const std::size_t end = std::min(a.size(), i + stretch);
+        const std::size_t end = (std::min)(a.size(), i + stretch);
         ints lanes(0);
         for (; i + ints::size <= end; i += ints::size) {
             count_lanes(lanes, ints::load_unaligned(&a[i]) != ints::load_unaligned(&b[i]));

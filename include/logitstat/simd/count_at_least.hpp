@@ -34,7 +34,7 @@ void count_at_least(std::span<const T> values, std::span<const T> levels, std::s
     // Integers have a strict comparison in every instruction set, >= only in some: x >= t is x > t - 1.
     constexpr bool strict = std::integral<T>;
     const auto bound = [&](std::size_t j) {
-        return lanes(static_cast<T>(levels[std::min(j, levels.size() - 1)] - (strict ? 1 : 0)));
+        return lanes(static_cast<T>(levels[(std::min)(j, levels.size() - 1)] - (strict ? 1 : 0)));
     };
     const auto reaches = [](const lanes& value, const lanes& level) {
         if constexpr (strict) {

@@ -51,12 +51,12 @@ DivergenceSums divergence_sums(const Real* x, const Real* y, std::size_t n, Real
         reals kl(zero), reverse(zero), variation(zero), mixture(zero);
         for (std::size_t i = 0; i < n;) { // chains of eight additions, as in sum_block
             reals group_kl(zero), group_reverse(zero), group_variation(zero), group_mixture(zero);
-            for (const std::size_t end = std::min(n, i + group); i < end; i += reals::size) {
-                const reals a = xsimd::max(reals::load_unaligned(x + i) - max_x, lowest);
-                const reals b = xsimd::max(reals::load_unaligned(y + i) - max_y, lowest);
+            for (const std::size_t end = (std::min)(n, i + group); i < end; i += reals::size) {
+                const reals a = (xsimd::max)(reals::load_unaligned(x + i) - max_x, lowest);
+                const reals b = (xsimd::max)(reals::load_unaligned(y + i) - max_y, lowest);
                 // ln p - ln q: the maxima have cancelled before anything is rounded
                 const reals log_ratio = (a - b) - shift;
-                const reals larger = exp_nonpositive<Arch>(xsimd::max(a, b + shift));
+                const reals larger = exp_nonpositive<Arch>((xsimd::max)(a, b + shift));
                 const auto terms = divergence_terms<Real, Arch>(xsimd::abs(log_ratio));
                 const auto p_larger = log_ratio > zero;
                 group_kl = multiply_add(larger, xsimd::select(p_larger, terms.phi, terms.psi), group_kl);
@@ -118,7 +118,7 @@ RowDivergence divergence(std::span<const R> reference, std::span<const C> candid
     RowDivergence result;
     DifferenceMoments moments;
     for (std::size_t first = 0; first < reference.size(); first += row_block) {
-        const std::size_t n = std::min(row_block, reference.size() - first);
+        const std::size_t n = (std::min)(row_block, reference.size() - first);
         const Real* const x = detail::widen_block<Arch, Real>(reference.subspan(first, n), x_block);
         const Real* const y = detail::widen_block<Arch, Real>(candidate.subspan(first, n), y_block);
         const std::size_t whole = (n + row_multiple - 1) / row_multiple * row_multiple;

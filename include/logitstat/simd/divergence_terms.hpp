@@ -61,7 +61,7 @@ template <class Arch> [[gnu::always_inline]] inline Reduced<float, Arch> reduce(
         return {multiply_add(whole, floats(0x1.62e43p-1f), distance), whole}; // wrong by 2e-9 n
     } else {
         using ints = batch<std::int32_t, Arch>;
-        const floats d = xsimd::min(distance, floats(86.f)); // beyond it e^-D is nothing beside 1
+        const floats d = (xsimd::min)(distance, floats(86.f)); // beyond it e^-D is nothing beside 1
         const ints n = xsimd::nearbyint_as_int(d * per_log2);
         const floats whole = xsimd::batch_cast<float>(n);
         return {multiply_add(whole, floats(-0x1.bd0106p-13f), multiply_add(whole, floats(0x1.63p-1f), d)),
@@ -71,7 +71,7 @@ template <class Arch> [[gnu::always_inline]] inline Reduced<float, Arch> reduce(
 template <class Arch> [[gnu::always_inline]] inline Reduced<double, Arch> reduce(const batch<double, Arch>& distance) {
     using doubles = batch<double, Arch>;
     using words = batch<std::uint64_t, Arch>; // -D / ln 2 + 4096, rounded, in the last thirteen bits: exp_nonpositive
-    const doubles unit(0x1p52), offset(0x1p52 + 4096), d = xsimd::min(distance, doubles(700.0));
+    const doubles unit(0x1p52), offset(0x1p52 + 4096), d = (xsimd::min)(distance, doubles(700.0));
     const words n = xsimd::bitwise_cast<words>(multiply_add(d, doubles(-0x1.71547652b82fep+0), offset)) &
                     words(std::uint64_t{0x1fff});
     const doubles whole = opaque(xsimd::bitwise_cast<doubles>(n | xsimd::bitwise_cast<words>(unit)) - offset);

@@ -15,7 +15,7 @@ template <class Arch = xsimd::default_arch> double dot(std::span<const double> a
     constexpr std::size_t block = 512;
     double total = 0;
     for (std::size_t first = 0; first < a.size(); first += block) {
-        const std::size_t end = std::min(a.size(), first + block);
+        const std::size_t end = (std::min)(a.size(), first + block);
         doubles even(0.0), odd(0.0);
         std::size_t i = first;
         for (; i + 2 * doubles::size <= end; i += 2 * doubles::size) {

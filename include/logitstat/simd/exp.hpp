@@ -58,7 +58,7 @@ template <class Arch>
                                                              0x1.e9750ap-10f),
                                           t);
     } else {
-        const floats t = xsimd::max(argument, floats(-86.f)) * per_log2;
+        const floats t = (xsimd::max)(argument, floats(-86.f)) * per_log2;
         const ints n = xsimd::nearbyint_as_int(t);
         const floats p = detail::polynomial(t - xsimd::batch_cast<float>(n), 1.f, 0x1.62e42ap-1f, 0x1.ebf9bcp-3f,
                                             0x1.c6b754p-5f, 0x1.3ceab6p-7f, 0x1.5bb9f4p-10f);
@@ -75,7 +75,7 @@ template <class Arch>
     // Added to 2^52 + 4096, x / ln 2 leaves n + 4096 in the last thirteen bits; 4096 leaves by the top when n is added
     // to the exponent.
     const doubles per_log2(0x1.71547652b82fep+0), unit(0x1p52), offset(0x1p52 + 4096);
-    const doubles x = xsimd::max(argument, doubles(-700.0));
+    const doubles x = (xsimd::max)(argument, doubles(-700.0));
     const words n =
         xsimd::bitwise_cast<words>(detail::multiply_add(x, per_log2, offset)) & words(std::uint64_t{0x1fff});
     const doubles whole = detail::opaque(xsimd::bitwise_cast<doubles>(n | xsimd::bitwise_cast<words>(unit)) - offset);

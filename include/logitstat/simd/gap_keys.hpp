@@ -41,7 +41,7 @@ class KeyThresholds {
         std::sort(sorted.begin(), sorted.end());
         for (const auto& [key, slot] : sorted) {
             if (windows_.empty() || key - windows_.back().centre > 127) {
-                const int centre = std::min(key + 127, 0x7fff); // no difference to it leaves 16 bits
+                const int centre = (std::min)(key + 127, 0x7fff); // no difference to it leaves 16 bits
                 windows_.push_back({static_cast<std::int16_t>(centre), {}, {}});
             }
             windows_.back().levels.push_back(static_cast<std::int8_t>(key - windows_.back().centre));
@@ -60,7 +60,7 @@ class KeyThresholds {
         for (const Window& window : windows_) {
             const shorts centre(window.centre), lowest(std::int16_t{-128}), highest(std::int16_t{127});
             const auto narrowed = [&](std::size_t i) {
-                return xsimd::min(xsimd::max(shorts::load_unaligned(keys + i) - centre, lowest), highest);
+                return (xsimd::min)((xsimd::max)(shorts::load_unaligned(keys + i) - centre, lowest), highest);
             };
             for (std::size_t i = 0; i < whole; i += step) { // interleaved: a count does not mind the order
                 const shorts low = narrowed(i) & shorts(std::int16_t{0xff}), high = narrowed(i + shorts::size) << 8;

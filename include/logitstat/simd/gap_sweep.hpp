@@ -129,7 +129,7 @@ template <class Arch> class KeySweep {
     void finish(std::span<std::int64_t> mismatches) {
         std::fill_n(&different_[used_], padding, no_key);
         for (std::size_t i = 0; i < used_; i += gap_block) {
-            thresholds_.count<Arch>(&different_[i], std::min(gap_block, used_ - i), mismatches);
+            thresholds_.count<Arch>(&different_[i], (std::min)(gap_block, used_ - i), mismatches);
         }
         used_ = 0;
     }
@@ -217,7 +217,7 @@ std::size_t gap_sweep(std::span<const std::int32_t> ids_a, std::span<const std::
     DoubleSweep<Arch> doubles(without_key, other_slots);
     const SweepColumns<Real> columns{ids_a, ids_b, best, second};
     for (std::size_t i = 0; i < best.size(); i += gap_block) {
-        const auto block = columns.block(i, std::min(gap_block, best.size() - i));
+        const auto block = columns.block(i, (std::min)(gap_block, best.size() - i));
         // Without a threshold the input is still checked.
         const bool use_keys = !with_key.empty() || without_key.empty();
         if (use_keys && !keys.add(block, decided, mismatches)) { return i; }

@@ -46,9 +46,9 @@ template <class Arch, logit_type T> BlockSum<wide_t<T>> sum_block(const T* x, st
         // time.
         for (std::size_t i = 0; i < n;) {
             reals even(zero), odd(zero);
-            for (const std::size_t end = std::min(n, i + group); i < end; i += step) {
+            for (const std::size_t end = (std::min)(n, i + group); i < end; i += step) {
                 const auto [a, b] = load_two<Arch>(x + i);
-                highest = xsimd::max(highest, xsimd::max(a, b));
+                highest = (xsimd::max)(highest, (xsimd::max)(a, b));
                 logits_a += a; // an infinity or NaN stays in a sum
                 logits_b += b;
                 even += exp_nonpositive<Arch>(a - shift);
@@ -75,7 +75,7 @@ RowSum sweep_row(std::span<const T> row, OnBlock on_block) {
     RowSum result{0, 0, row.size()};
     std::array<T, row_block> tail;
     for (std::size_t first = 0; first < row.size(); first += row_block) {
-        const std::span<const T> block = row.subspan(first, std::min(row_block, row.size() - first));
+        const std::span<const T> block = row.subspan(first, (std::min)(row_block, row.size() - first));
         const T* x = block.data();
         std::size_t n = block.size();
         if (n % row_multiple != 0) { // the last block, made whole by logits that add nothing

@@ -30,7 +30,7 @@ DifferenceSums difference_sums(const Real* x, const Real* y, std::size_t n, Real
             const reals away = d - shift;
             sum += away;
             squares = multiply_add(away, away, squares);
-            largest = xsimd::max(largest, xsimd::abs(d));
+            largest = (xsimd::max)(largest, xsimd::abs(d));
         }
         DifferenceSums sums{static_cast<double>(about), sum_in_double(sum), sum_in_double(squares),
                             static_cast<double>(max_lane(largest))};
@@ -79,7 +79,7 @@ class DifferenceMoments {
                 const double d = std::clamp(unbounded, -1e150, 1e150);
                 sums.sum += d - about;
                 sums.squares += (d - about) * (d - about);
-                sums.largest = std::max(sums.largest, std::abs(d));
+                sums.largest = (std::max)(sums.largest, std::abs(d));
             }
         }
         if (!differences.empty()) { add(sums, differences.size()); }
@@ -89,10 +89,11 @@ class DifferenceMoments {
     void add(const DifferenceSums& block, std::size_t size) {
         const auto n = static_cast<double>(size);
         const double away = block.about + block.sum / n - mean_;
-        squares_ += std::max(0.0, block.squares - block.sum * block.sum / n) + away * away * count_ * n / (count_ + n);
+        squares_ +=
+            (std::max)(0.0, block.squares - block.sum * block.sum / n) + away * away * count_ * n / (count_ + n);
         count_ += n;
         mean_ += away * n / count_;
-        largest_ = std::max(largest_, block.largest);
+        largest_ = (std::max)(largest_, block.largest);
     }
 
     double count_ = 0, mean_ = 0, squares_ = 0, largest_ = 0;

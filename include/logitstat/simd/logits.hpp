@@ -59,7 +59,7 @@ template <class Arch> [[gnu::always_inline]] inline batch<float, Arch> widen_hal
     constexpr std::int32_t rebias = (127 - 15) << 23, largest = 0x0f7f'ffff;
     const ints magnitude = (xsimd::bitwise_cast<ints>(word) >> 3) & ints(0x0fff'e000);
     const floats t = xsimd::bitwise_cast<floats>(magnitude + ints(rebias));
-    const ints finite = xsimd::bitwise_cast<ints>(xsimd::min(t, xsimd::fma(t, floats(2.f), floats(-0x1p-14f))));
+    const ints finite = xsimd::bitwise_cast<ints>((xsimd::min)(t, xsimd::fma(t, floats(2.f), floats(-0x1p-14f))));
     const ints value = xsimd::select(magnitude > ints(largest), finite + ints(rebias), finite); // infinity and NaN
     return xsimd::bitwise_cast<floats>(xsimd::bitwise_cast<words32<Arch>>(value) |
                                        (word & words32<Arch>(0x8000'0000u)));

@@ -23,7 +23,7 @@ std::int64_t count_if(const T* x, std::size_t n, wide_t<T> level, Above above) {
     std::size_t i = 0;
     while (i + step <= n) {
         reals lanes(Real(0));
-        for (const std::size_t end = std::min(n, i + stretch); i + step <= end; i += step) {
+        for (const std::size_t end = (std::min)(n, i + stretch); i + step <= end; i += step) {
             const auto [a, b] = load_two<Arch>(x + i);
             count_lanes(lanes, above(a, bound));
             count_lanes(lanes, above(b, bound));

@@ -32,8 +32,7 @@ struct RowSummary {
 
 /// Log-sum-exp and the k best logits of a row, in one streaming pass; the few blocks that may hold the best are looked
 /// at again afterwards. O(V + k log k). Precondition: k >= 1.
-template <class Arch = preferred_arch, logit_type T>
-RowSummary summarize_row(std::span<const T> row, std::size_t k) {
+template <class Arch = preferred_arch, logit_type T> RowSummary summarize_row(std::span<const T> row, std::size_t k) {
     using Real = wide_t<T>;
     std::vector<Real> maxima;
     maxima.reserve(row.size() / row_block + 1);
@@ -52,7 +51,7 @@ RowSummary summarize_row(std::span<const T> row, std::size_t k) {
     for (std::size_t b = 0; b < maxima.size(); ++b) {
         if (!top.may_enter(maxima[b])) { continue; }
         const std::size_t first = b * row_block;
-        top.template scan<Arch>(row.subspan(first, std::min(row_block, row.size() - first)), first);
+        top.template scan<Arch>(row.subspan(first, (std::min)(row_block, row.size() - first)), first);
     }
     std::vector<RankedLogit> best;
     for (const auto& [logit, id] : std::move(top).sorted()) { best.push_back({id, static_cast<double>(logit)}); }

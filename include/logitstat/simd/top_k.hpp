@@ -25,12 +25,12 @@ template <class Arch, logit_type T> std::size_t first_above(const T* x, std::siz
         const reals bound(level);
         const auto highest_of = [&](std::size_t i) {
             const auto [a, b] = load_two<Arch>(x + i);
-            return xsimd::max(a, b);
+            return (xsimd::max)(a, b);
         };
         std::size_t i = 0;
         for (; i + group <= n; i += group) { // most groups hold none: one comparison tells
             reals highest = highest_of(i);
-            for (std::size_t j = i + step; j < i + group; j += step) { highest = xsimd::max(highest, highest_of(j)); }
+            for (std::size_t j = i + step; j < i + group; j += step) { highest = (xsimd::max)(highest, highest_of(j)); }
             if (xsimd::any(highest > bound)) { break; }
         }
         while (i + step <= n && !xsimd::any(highest_of(i) > bound)) { i += step; }
@@ -57,8 +57,8 @@ template <class Real> class TopK {
     /// each of them displaces, also where subnormal numbers are taken for zero.
     TopK(std::size_t k, Real floor) : k_(k) {
         using limits = std::numeric_limits<Real>;
-        const Real below = floor - std::max(limits::epsilon() * std::abs(floor), 2 * limits::min());
-        heap_.assign(k, {below, std::numeric_limits<std::int32_t>::max()});
+        const Real below = floor - (std::max)(limits::epsilon() * std::abs(floor), 2 * (limits::min)());
+        heap_.assign(k, {below, (std::numeric_limits<std::int32_t>::max)()});
     }
 
     /// May a block with this maximum hold a logit that enters? An equal one came before and keeps its place.

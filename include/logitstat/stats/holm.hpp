@@ -29,7 +29,7 @@ inline std::vector<double> holm_adjusted(std::span<const double> p) {
     std::vector<double> adjusted(p.size());
     double so_far = 0;
     for (std::size_t i = 0; i < order.size(); ++i) {
-        so_far = std::max(so_far, std::min(1.0, p[order[i]] * static_cast<double>(order.size() - i)));
+        so_far = (std::max)(so_far, (std::min)(1.0, p[order[i]] * static_cast<double>(order.size() - i)));
         adjusted[order[i]] = so_far;
     }
     return adjusted;

@@ -53,7 +53,7 @@ inline ClusteredProportion korn_graubard(std::span<const std::int64_t> k_of, std
         result.design_effect = variance / (p * (1 - p) / size);
         const double few_chunks = detail::student_quantile(size - 1, level) / detail::student_quantile(g - 1, level);
         const double effective = size / result.design_effect * few_chunks * few_chunks;
-        result.effective_size = variance > 0 ? std::min(size, effective) : size;
+        result.effective_size = variance > 0 ? (std::min)(size, effective) : size;
     }
     const double x = p * result.effective_size, m = result.effective_size;
     result.interval = {detail::clopper_pearson_lower(x, m, level.alpha() / 2),

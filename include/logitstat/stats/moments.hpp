@@ -57,7 +57,7 @@ template <class Value> Moments moments_of(std::size_t n, Value value) {
     Moments total;
     double x[block];
     for (std::size_t first = 0; first < n; first += block) {
-        const std::size_t count = std::min(block, n - first);
+        const std::size_t count = (std::min)(block, n - first);
         // Taking the block's first value off makes equal values exact and keeps the sums small.
         const double origin = static_cast<double>(value(first));
         double sum = 0, deviation = 0, m2 = 0;
@@ -71,7 +71,7 @@ template <class Value> Moments moments_of(std::size_t n, Value value) {
             deviation += d;
             m2 += d * d;
         }
-        m2 = std::max(m2 - deviation * deviation / static_cast<double>(count), 0.0); // keeps a NaN, unlike max(0, x)
+        m2 = (std::max)(m2 - deviation * deviation / static_cast<double>(count), 0.0); // keeps a NaN, unlike max(0, x)
         total.merge({static_cast<std::int64_t>(count), origin + mean, m2});
     }
     return total;

@@ -55,15 +55,16 @@ inline std::vector<double> quantiles(std::vector<double> values, std::span<const
     for (const std::size_t j : ascending) {
         if (rule == quantile_rule::floor_index) {
             const auto rank = static_cast<std::size_t>(probabilities[j] * static_cast<double>(n));
-            result[j] = order_statistic(std::min(rank, n - 1));
+            result[j] = order_statistic((std::min)(rank, n - 1));
         } else {
             double place = probabilities[j] * static_cast<double>(n - 1);
             if (rule == quantile_rule::linear_float) {
-                place = std::min(static_cast<double>(static_cast<float>(probabilities[j]) * static_cast<float>(n - 1)),
-                                 static_cast<double>(n - 1));
+                place =
+                    (std::min)(static_cast<double>(static_cast<float>(probabilities[j]) * static_cast<float>(n - 1)),
+                               static_cast<double>(n - 1));
             }
             const auto below = static_cast<std::size_t>(place);
-            const double low = order_statistic(below), high = order_statistic(std::min(below + 1, n - 1));
+            const double low = order_statistic(below), high = order_statistic((std::min)(below + 1, n - 1));
             result[j] = low + (place - static_cast<double>(below)) * (high - low);
         }
     }

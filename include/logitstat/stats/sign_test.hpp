@@ -14,10 +14,10 @@ namespace logitstat {
 /// Throws std::invalid_argument for a negative count.
 inline double sign_test_p(std::int64_t higher, std::int64_t lower) {
     if (higher < 0 || lower < 0) { throw std::invalid_argument("a sign test needs counts >= 0"); }
-    const std::int64_t n = higher + lower, fewer = std::min(higher, lower);
+    const std::int64_t n = higher + lower, fewer = (std::min)(higher, lower);
     if (n == 0 || 2 * fewer == n) { return 1; }
     const boost::math::binomial split(static_cast<double>(n), 0.5);
-    return std::min(1.0, 2 * boost::math::cdf(split, static_cast<double>(fewer)));
+    return (std::min)(1.0, 2 * boost::math::cdf(split, static_cast<double>(fewer)));
 }
 
 } // namespace logitstat

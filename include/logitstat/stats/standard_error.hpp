@@ -61,7 +61,7 @@ struct StandardErrors {
 /// Newey and West's usual lag, floor(4 (n / 100)^(2/9)), below n.
 inline std::size_t default_lag(std::size_t n) {
     const auto lag = static_cast<std::size_t>(4 * std::pow(static_cast<double>(n) / 100, 2.0 / 9));
-    return n == 0 ? 0 : std::min(lag, n - 1);
+    return n == 0 ? 0 : (std::min)(lag, n - 1);
 }
 
 /// Clustered standard error of the mean of x: with e = x - mean and S_c the sum of e over cluster c of G,
@@ -106,7 +106,7 @@ inline std::optional<double> hac_se(std::span<const double> x, std::size_t lag,
     }
     const auto n = static_cast<double>(x.size());
     if (!simd::is_finite(sum)) { return std::nullopt; }
-    return std::sqrt(std::max(sum, 0.0) / (n * (n - 1))); // Bartlett weights keep the exact sum >= 0
+    return std::sqrt((std::max)(sum, 0.0) / (n * (n - 1))); // Bartlett weights keep the exact sum >= 0
 }
 
 /// What can be chosen about the autocorrelation-consistent error.

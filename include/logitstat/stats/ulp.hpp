@@ -50,7 +50,7 @@ constexpr StorageFormat format_of(storage_type type) {
 inline double spacing(storage_type type, double x) {
     const detail::StorageFormat format = detail::format_of(type);
     const int exponent = static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 0x7ff) - 1023; // -1023: 0 or tiny
-    return std::ldexp(1.0, std::max(exponent, format.min_exponent) - format.digits + 1);
+    return std::ldexp(1.0, (std::max)(exponent, format.min_exponent) - format.digits + 1);
 }
 
 /// x rounded to the type, to nearest, ties to even: undoes the six printed decimals of a text trace. Precondition:

@@ -41,7 +41,7 @@ std::vector<Disagreement> worst_disagreements(const R& reference, const C& candi
         return gap;
     };
     std::vector<std::size_t> order(positions.begin(), positions.end());
-    const auto last = order.begin() + static_cast<std::ptrdiff_t>(std::min(limit, order.size()));
+    const auto last = order.begin() + static_cast<std::ptrdiff_t>((std::min)(limit, order.size()));
     std::partial_sort(order.begin(), last, order.end(), [&](std::size_t a, std::size_t b) {
         const double gap_a = gap_at(a), gap_b = gap_at(b);
         return gap_a != gap_b ? gap_a > gap_b : a < b;

@@ -22,9 +22,9 @@ template <trace_like R, trace_like C> void require_comparable(const R& reference
     check_shape(candidate, "candidate");
     const auto ref = reference.view();
     const auto cand = candidate.view();
-    const std::size_t common = std::min(ref.size(), cand.size());
+    const std::size_t common = (std::min)(ref.size(), cand.size());
     const auto differs_at = [&](auto a, auto b) { return simd::first_difference(a.first(common), b.first(common)); };
-    const std::size_t at = std::min(
+    const std::size_t at = (std::min)(
         {differs_at(ref.chunk, cand.chunk), differs_at(ref.pos, cand.pos), differs_at(ref.target, cand.target)});
     const auto describe = [&](const auto& view) {
         return "chunk " + std::to_string(view.chunk[at]) + " pos " + std::to_string(view.pos[at]) + " target " +
