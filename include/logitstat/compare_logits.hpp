@@ -172,12 +172,12 @@ inline LogitsComparison summarize(const PairColumns& columns, std::span<const st
 /// Compares the full logits of two arms that scored the same tokens. Rows of any type of `logits_rows` (LogitsView,
 /// ShardedLogits, DecodedKld), of the two arms maybe unlike. Positions without targets give everything that needs none.
 /// O(n V), one walk over the rows in order. Throws as `score_pairs` and `summarize`.
-template <class Execution = preferred_execution>
+template <class Execution = preferred_execution, class Arch = simd::preferred_arch>
 LogitsComparison compare_logits(const AnyRows& reference, const AnyRows& candidate, const LogitsPositions& positions,
                                 const CompareLogitsOptions& options = {}) {
     const std::size_t total = reference.size();
     const PairColumns columns =
-        score_pairs<Execution>(reference, candidate, positions,
+        score_pairs<Execution, Arch>(reference, candidate, positions,
                                {.top_k = options.top_k,
                                 .threads = options.threads,
                                 .kl = options.kl,

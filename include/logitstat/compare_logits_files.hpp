@@ -18,7 +18,7 @@ inline AnyRows rows_of(const LogitsFile& file) {
 /// Compares two files of full logits, each memory-mapped and of any format: one walk over both, behind which pages are
 /// given back, so that files larger than memory can be compared. `positions` as `joint_positions` makes them. Throws as
 /// the comparison of rows.
-template <class Execution = preferred_execution>
+template <class Execution = preferred_execution, class Arch = simd::preferred_arch>
 LogitsComparison compare_logits(LogitsFile& reference, LogitsFile& candidate, const LogitsPositions& positions,
                                 CompareLogitsOptions options = {}) {
     options.progress = [&, shown = std::move(options.progress)](std::size_t done, std::size_t total) {
@@ -26,14 +26,14 @@ LogitsComparison compare_logits(LogitsFile& reference, LogitsFile& candidate, co
         candidate.release_before(done);
         if (shown) { shown(done, total); }
     };
-    return compare_logits<Execution>(rows_of(reference), rows_of(candidate), positions, options);
+    return compare_logits<Execution, Arch>(rows_of(reference), rows_of(candidate), positions, options);
 }
 
 /// The same with what the files themselves say of their positions; where neither holds targets, without them.
-template <class Execution = preferred_execution>
+template <class Execution = preferred_execution, class Arch = simd::preferred_arch>
 LogitsComparison compare_logits(LogitsFile& reference, LogitsFile& candidate, CompareLogitsOptions options = {}) {
     const LogitsFile* const files[] = {&reference, &candidate};
-    return compare_logits<Execution>(reference, candidate, joint_positions({}, files), std::move(options));
+    return compare_logits<Execution, Arch>(reference, candidate, joint_positions({}, files), std::move(options));
 }
 
 } // namespace logitstat
