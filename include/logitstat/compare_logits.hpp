@@ -57,7 +57,9 @@ inline void use_full_ranks(Comparison& result, const PairColumns& columns, quant
     const std::vector<std::size_t> differ = disagreement_positions(columns.reference, columns.candidate);
     result.ranks = rank_distribution(columns.rank, differ);
     result.candidate_ties = std::ranges::count_if(differ, [&](auto i) { return columns.landed_gap[i] == 0; });
-    result.logit_delta = logit_delta(columns.landed_delta, rule);
+    std::vector<double> deltas = columns.landed_delta;
+    std::erase_if(deltas, [](double x) { return !simd::is_finite(x); }); // a choice that the candidate rules out
+    result.logit_delta = logit_delta(std::move(deltas), rule);
 }
 
 /// Indices into the positions that were kept become indices into all.

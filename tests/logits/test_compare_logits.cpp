@@ -36,7 +36,8 @@ using testing::message_of;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity(),
+                 not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// n rows of V logits of type T, kept with the view of them.
 template <class T> struct Logits {
@@ -159,6 +160,16 @@ struct Pair {
     }
 };
 
+/// Rows of log-probabilities, as a .kld file has.
+struct LogProbabilities {
+    using value_type = float;
+    static constexpr bool holds_log_probabilities = true;
+    LogitsView<float> view;
+    std::size_t size() const { return view.size(); }
+    std::size_t vocabulary() const { return view.vocabulary(); }
+    std::span<const float> row(std::size_t i) const { return view.row(i); }
+};
+
 /// Rows of which some cannot be read.
 struct BrokenRows {
     using value_type = float;
@@ -220,8 +231,8 @@ TEST_CASE("statistics of traces are those of traces, but for ranks and deltas, w
 TEST_CASE("a rank beyond the top k is known") {
     Pair pair;
     for (std::size_t t = 0; t < 50; ++t) {
-        pair.a.at(33, t) = static_cast<float>(t == 7 ? 100 : t % 7);
-        pair.b.at(33, t) = static_cast<float>(t == 7 ? -100 : t % 7);
+        pair.a.at(33, t) = t == 7 ? 100 : static_cast<float>(t % 7);
+        pair.b.at(33, t) = t == 7 ? -100 : static_cast<float>(t % 7);
     }
     const LogitsComparison c = pair.compare({.compare = {.worst = 3}, .top_k = 2});
     CHECK(c.largest_gap->index == 33);
@@ -268,7 +279,7 @@ TEST_CASE("a row without figures is refused by name, or left out and counted") {
     const Pair good;
     const auto at_12 = static_cast<std::size_t>(good.positions.target[12]);
     const std::vector<std::pair<Pair, std::string>> cases{
-        {spoil([](Pair& p) { p.a.at(12, 49) = static_cast<float>(nan); }),
+        {spoil([](Pair& p) { p.a.at(12, 49) = static_cast<float>(not_a_number); }),
          "reference: row 12 (chunk 0, pos 12): the logit of token 49 is NaN"},
         {spoil([](Pair& p) { p.b.at(12, 0) = static_cast<float>(infinity); }),
          "candidate: row 12 (chunk 0, pos 12): the logit of token 0 is +infinity"},
@@ -293,7 +304,7 @@ TEST_CASE("a row without figures is refused by name, or left out and counted") {
     for (const auto& [pair, message] : cases) {
         CHECK(refusal(pair) == message);
         const LogitsComparison c =
-            pair.compare({.compare = {.non_finite = logitstat::non_finite_policy::skip, .worst = 100}});
+            pair.compare({.compare = {.worst = 100, .non_finite = logitstat::non_finite_policy::skip}});
         CHECK(c.positions == 59);
         CHECK(c.skipped_non_finite == 1);
         CHECK(c.reference_non_finite + c.candidate_non_finite == 1);
@@ -313,7 +324,7 @@ TEST_CASE("a row without figures is refused by name, or left out and counted") {
         in_candidate.compare({.compare = {.non_finite = logitstat::non_finite_policy::skip, .strict = true}}),
         not_comparable);
     Pair none = good;
-    std::ranges::fill(none.a.values, static_cast<float>(nan));
+    std::ranges::fill(none.a.values, static_cast<float>(not_a_number));
     CHECK(contains(message_of<std::invalid_argument>(
                        [&] { none.compare({.compare = {.non_finite = logitstat::non_finite_policy::skip}}); }),
                    "no position is finite in both arms"));
@@ -337,6 +348,12 @@ TEST_CASE("a token that the candidate rules out makes KL infinite: counted, not 
     CHECK(contains(text, "KL(Q || P) is infinite at 1 position"));
     CHECK_FALSE(contains(text, "inf "));
     CHECK(contains(logitstat::markdown_report(c), "infinite at 1 position"));
+    // Ruled out is the reference's own choice: its logit has no finite delta.
+    pair.b.at(14, descending(pair.a, 14)[0]) = static_cast<float>(-infinity);
+    const LogitsComparison worse = pair.compare();
+    CHECK(worse.logit_delta.count == c.logit_delta.count - 1);
+    CHECK(logitstat::simd::is_finite(worse.logit_delta.max.value()));
+    CHECK(worse.ranks.back().rank == std::optional<std::size_t>(50));
 }
 
 TEST_CASE("censored targets: figures with and without them") {
@@ -495,14 +512,6 @@ TEST_CASE("conventions: terms left out, probabilities as they are, floats") {
 }
 
 TEST_CASE("log-probabilities against raw logits: the delta is of log-probabilities") {
-    struct LogProbabilities {
-        using value_type = float;
-        static constexpr bool holds_log_probabilities = true;
-        LogitsView<float> view;
-        std::size_t size() const { return view.size(); }
-        std::size_t vocabulary() const { return view.vocabulary(); }
-        std::span<const float> row(std::size_t i) const { return view.row(i); }
-    };
     const Pair pair;
     Logits<float> log_p = pair.a;
     for (std::size_t i = 0; i < 60; ++i) {
