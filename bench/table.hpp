@@ -51,6 +51,12 @@ class TableReporter : public benchmark::BenchmarkReporter {
         return found == run.counters.end() ? 0 : found->second.value;
     }
 
+    /// Seconds of one iteration: of the thread, or by the clock where there are several (UseRealTime).
+    static double seconds(const Run& run) {
+        const bool real = !run.run_name.time_type.empty();
+        return (real ? run.real_accumulated_time : run.cpu_accumulated_time) / static_cast<double>(run.iterations);
+    }
+
     static std::string short_number(double x) {
         std::array<char, 32> text;
         std::snprintf(text.data(), text.size(), "%.2g", x);
@@ -61,14 +67,12 @@ class TableReporter : public benchmark::BenchmarkReporter {
         using logitstat::report::fixed;
         double plain = 0;
         for (const auto& [way, run] : rows) {
-            if (way.starts_with("plain loops")) {
-                plain = run.cpu_accumulated_time / static_cast<double>(run.iterations);
-            }
+            if (way.starts_with("plain loops")) { plain = seconds(run); }
         }
         std::ostream& out = GetOutputStream();
         out << "| " << group << " | GB/s | million positions/s | times plain | error |\n|---|---:|---:|---:|---:|\n";
         for (const auto& [way, run] : rows) {
-            const double time = run.cpu_accumulated_time / static_cast<double>(run.iterations);
+            const double time = seconds(run);
             const double positions = counter(run, "items_per_second");
             const auto error = run.counters.find("error");
             out << "| " << way << " | " << fixed(counter(run, "bytes_per_second") / 1e9, 2) << " | "

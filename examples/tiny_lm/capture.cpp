@@ -11,6 +11,7 @@
 #include "arms.hpp"
 #include "logitstat/capture.hpp"
 #include "logitstat/io/mapped_file.hpp"
+#include "logitstat/io/safetensors.hpp"
 #include "model.hpp"
 #include "weights_file.hpp"
 
@@ -58,13 +59,32 @@ void record(logitstat::TraceRecorder& trace, logit_type type, std::int64_t chunk
     }
 }
 
+/// All rows of a run, kept to be written at its end.
+struct FullLogits {
+    std::vector<float> logits;
+    std::vector<std::int32_t> targets;
+
+    void add(std::uint8_t target, std::span<const float> row) {
+        logits.insert(logits.end(), row.begin(), row.end());
+        targets.push_back(target);
+    }
+    void write(const std::string& path, std::vector<std::uint64_t> shape) const {
+        using logitstat::tensor_type;
+        const logitstat::Tensor tokens{"targets", tensor_type::I32, shape, std::as_bytes(std::span(targets))};
+        shape.push_back(logits.size() / targets.size());
+        const std::vector<logitstat::Tensor> tensors{
+            {"logits", tensor_type::F32, shape, std::as_bytes(std::span(logits))}, tokens};
+        logitstat::write_safetensors(path, tensors);
+    }
+};
+
 } // namespace
 
 int main(int argc, char** argv) {
     CLI::App app("Scores text with a tiny language model in one of several arithmetics and writes a trace.",
                  "capture_tiny_lm");
     std::string name, output, chunk_tokens_text = "32", max_chunks_text = "48", top_k_text = "8", prefill_text = "64";
-    std::string text_path, weights_path;
+    std::string text_path, weights_path, logits_path;
     app.add_option("ARM", name, "which arithmetic; --arms lists them")->required();
     app.add_option("OUTPUT", output, "the trace")->type_name("FILE")->check(cli::not_empty())->required();
     const auto count = [&](const char* option, std::string& value, const char* help) {
@@ -80,6 +100,9 @@ int main(int argc, char** argv) {
     };
     file("--text", text_path, "text to score (default: the project's held_out.txt)");
     file("--weights", weights_path, "weights, as train_tiny_lm writes them (default: the project's)");
+    file("--logits", logits_path,
+         "also write all logits and the targets, as safetensors: what compare_logits takes (CHUNK_TOKENS * MAX_CHUNKS "
+         "KiB)");
     app.add_flag_callback(
         "--arms",
         [] {
@@ -109,6 +132,12 @@ int main(int argc, char** argv) {
             if (cli::same_file(output, input)) {
                 throw std::invalid_argument(output + ": the trace would overwrite this input");
             }
+            if (!logits_path.empty() && cli::same_file(logits_path, input)) {
+                throw std::invalid_argument(logits_path + ": the logits would overwrite this input");
+            }
+        }
+        if (!logits_path.empty() && cli::same_file(logits_path, output)) {
+            throw std::invalid_argument(output + ": is to hold the trace and the logits");
         }
         const logitstat::MappedFile file(text_file.path);
         const std::vector<std::uint8_t> text(file.text().begin(), file.text().end());
@@ -134,16 +163,22 @@ int main(int argc, char** argv) {
                                                               .contiguous = true});
         cli::Progress progress("chunks");
         Activations<float> activations;
+        FullLogits full;
         for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
             const std::int64_t start = chunk * chunk_tokens, size = prefill + chunk_tokens;
             const std::span read(&text[static_cast<std::size_t>(start)], static_cast<std::size_t>(size));
             const Matrix<float> logits = forward(shape, weights, *arithmetic, read, activations);
             for (std::int64_t pos = 0; pos < chunk_tokens; ++pos) {
                 const std::int64_t row = prefill + pos;
-                record(trace, arm.logits, chunk, pos, text[static_cast<std::size_t>(start + row + 1)],
-                       row_span(logits, row, logits.cols()));
+                const std::uint8_t target = text[static_cast<std::size_t>(start + row + 1)];
+                const auto scores = row_span(logits, row, logits.cols());
+                record(trace, arm.logits, chunk, pos, target, scores);
+                if (!logits_path.empty()) { full.add(target, scores); }
             }
             progress(static_cast<std::size_t>(chunk + 1), static_cast<std::size_t>(chunks));
+        }
+        if (!logits_path.empty()) {
+            full.write(logits_path, {static_cast<std::uint64_t>(chunks), static_cast<std::uint64_t>(chunk_tokens)});
         }
         trace.close();
         return 0;

@@ -283,3 +283,33 @@ TEST_CASE("train_tiny_lm: learns, and gives the same weights for the same text, 
     check_refused(train(mine.path("d"), "2", {"--rate", "nan"}), "--rate", "train_tiny_lm");
     CHECK(mine.names() == before);
 }
+
+TEST_CASE("capture_tiny_lm: --logits are those that the trace was made of") {
+    const TempFolder made;
+    const auto path = [&](const std::string& name) { return made.path(name); };
+    for (const std::string arm : {"float32", "int4"}) {
+        const Finished run =
+            capture({arm, path(arm + ".safetensors"), "32", "12", "--logits", path(arm + "-logits.safetensors")});
+        CHECK(run.status == 0);
+        CHECK(run.err == "");
+    }
+    const auto figures = [](std::vector<std::string> command) {
+        command.insert(command.end(), {"--quantiles", "linear", "--json", "-"});
+        return json::parse(test::run(command).out);
+    };
+    const json traces = figures({COMPARE_TRACES, path("float32.safetensors"), path("int4.safetensors")}),
+               full = figures({COMPARE_LOGITS, path("float32-logits.safetensors"), path("int4-logits.safetensors")});
+    for (const char* key : {"positions", "chunks", "top1", "decided", "sweep", "accuracy", "mcnemar", "verdict"}) {
+        CAPTURE(key);
+        CHECK((full.at(key) == traces.at(key)));
+    }
+    CHECK(full.at("perplexity").at("ratio").get<double>() ==
+          doctest::Approx(traces.at("perplexity").at("ratio").get<double>()).epsilon(1e-6));
+    CHECK(full.at("vocabulary") == 256);
+    CHECK(full.at("kl").at("mean").get<double>() > 0.01);
+    CHECK(full.at("kl").at("infinite") == 0);
+
+    const auto same = path("same");
+    check_refused(capture({"float32", same, "--logits", same}), "is to hold the trace and the logits");
+    check_refused(capture({"float32", same, "--logits", made.path("no/such")}), "no/such");
+}
