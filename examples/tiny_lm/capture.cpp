@@ -177,10 +177,10 @@ int main(int argc, char** argv) {
             }
             progress(static_cast<std::size_t>(chunk + 1), static_cast<std::size_t>(chunks));
         }
+        trace.close();
         if (!logits_path.empty()) {
             full.write(logits_path, {static_cast<std::uint64_t>(chunks), static_cast<std::uint64_t>(chunk_tokens)});
         }
-        trace.close();
         return 0;
     });
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +69,7 @@ inline std::string read_file(const std::string& path) {
 struct Finished {
     int status = -1; ///< exit status, or 128 + the signal that ended the program
     std::string out, err;
+    std::size_t peak_bytes = 0; ///< most memory that the program held; 0 where that was not measured
 };
 
 struct RunOptions {
@@ -132,7 +134,11 @@ inline Finished run(std::vector<std::string> command, const RunOptions& options 
         result.status = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
     } else {
         int state = 0;
-        check(waitpid(child, &state, 0), "waitpid");
+        rusage used{};
+        check(wait4(child, &state, 0, &used), "wait4");
+#if defined(__linux__)
+        result.peak_bytes = static_cast<std::size_t>(used.ru_maxrss) * 1024;
+#endif
         result.status = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
         if (options.out_file.empty()) { result.out = read_file(out_path); }
     }

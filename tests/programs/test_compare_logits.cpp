@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <set>
@@ -283,6 +284,28 @@ TEST_CASE("compare_logits: bad input is one line and status 2, and leaves no fil
     CHECK(run({"--help"}).status == 0);
     CHECK(contains(run({"--help"}).out, "Exit status"));
     CHECK(contains(run({"--version"}).out, "compare_logits "));
+}
+
+TEST_CASE("compare_logits: files larger than what is kept of them in memory") {
+    // Sparse: rows of zeros, of which no byte is on the disk.
+    const TempFolder folder;
+    constexpr std::size_t bytes = std::size_t{1000} * 100'000 * 4;
+    std::vector<std::string> files;
+    for (const char* name : {"a.npy", "b.npy"}) {
+        files.push_back(folder.write(name, npy("<f4", "(1000, 100000)", "")));
+        std::filesystem::resize_file(files.back(), std::filesystem::file_size(files.back()) + bytes);
+    }
+    const Finished large = run({files[0], files[1], "--json", "-"});
+    CHECK(large.status == 0);
+    CHECK(json::parse(large.out).at("kl").at("max") == 0);
+    if (large.peak_bytes == 0) {
+        MESSAGE("SKIPPED: the peak of memory is not known here");
+        return;
+    }
+    const Files small;
+    const std::size_t base = run({small.reference, small.candidate}).peak_bytes;
+    CAPTURE(base);
+    CHECK(large.peak_bytes < base + (std::size_t{128} << 20)); // of 800 MB
 }
 
 TEST_CASE("logits_to_trace: the traces of two arms compare as their logits do") {

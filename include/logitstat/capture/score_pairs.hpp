@@ -106,7 +106,7 @@ PairColumns score_pairs(const AnyRows& reference, const AnyRows& candidate, Logi
     std::pair<std::size_t, std::exception_ptr> failed{n, nullptr}; // the first row that could not be read
     const std::size_t stretch = options.rows_at_once > 0
                                     ? options.rows_at_once
-                                    : std::max<std::size_t>(64, (std::size_t{1} << 24) / vocabulary);
+                                    : std::max<std::size_t>(64, (std::size_t{1} << 23) / vocabulary);
     for (std::size_t first = 0; first < n; first += stretch) {
         const std::size_t end = first + (std::min)(stretch, n - first);
         workers.for_each(first, end, [&](typename Scorer::State& state, std::size_t i) {
