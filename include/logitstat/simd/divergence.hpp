@@ -32,9 +32,6 @@ struct RowDivergence {
 
 namespace detail {
 
-/// A logit so far below the largest counts as exactly so far: its probability is 0 in any arithmetic.
-inline constexpr double lowest_below_max = 1e9;
-
 /// A block's terms. `offset` is the difference of the two rows' log-sum-exps about their maxima. Precondition: n is a
 /// multiple of row_multiple.
 template <class Arch, class Real>
@@ -45,31 +42,38 @@ DivergenceSums divergence_sums(const Real* x, const Real* y, std::size_t n, Real
     } else {
         using reals = batch<Real, Arch>;
         constexpr std::size_t group = 8 * reals::size;
-        static_assert(row_multiple % reals::size == 0);
-        const reals zero(Real(0)), lowest(static_cast<Real>(-lowest_below_max));
+        static_assert(row_multiple % (2 * reals::size) == 0);
         const reals max_x(largest_x), max_y(largest_y), shift(offset);
-        reals kl(zero), reverse(zero), variation(zero), mixture(zero);
+        // Subtracted first, whatever compilers may reassociate: large logits have nothing left below the point.
+        const auto below_x = [&](std::size_t at) { return opaque(reals::load_unaligned(x + at) - max_x); };
+        const auto below_y = [&](std::size_t at) { return opaque(reals::load_unaligned(y + at) - max_y); };
+        FarSums<Real, Arch> far_sums;
+        NearSums<Real, Arch> near_sums;
         for (std::size_t i = 0; i < n;) { // chains of eight additions, as in sum_block
-            reals group_kl(zero), group_reverse(zero), group_variation(zero), group_mixture(zero);
-            for (const std::size_t end = (std::min)(n, i + group); i < end; i += reals::size) {
-                const reals a = (xsimd::max)(reals::load_unaligned(x + i) - max_x, lowest);
-                const reals b = (xsimd::max)(reals::load_unaligned(y + i) - max_y, lowest);
-                // ln p - ln q: the maxima have cancelled before anything is rounded
-                const reals log_ratio = (a - b) - shift;
-                const reals larger = exp_nonpositive<Arch>((xsimd::max)(a, b + shift));
-                const auto terms = divergence_terms<Real, Arch>(xsimd::abs(log_ratio));
-                const auto p_larger = log_ratio > zero;
-                group_kl = multiply_add(larger, xsimd::select(p_larger, terms.phi, terms.psi), group_kl);
-                group_reverse = multiply_add(larger, xsimd::select(p_larger, terms.psi, terms.phi), group_reverse);
-                group_variation = multiply_add(larger, terms.one_minus_ratio, group_variation);
-                group_mixture = multiply_add(larger, terms.twice_chi, group_mixture);
+            FarSums<Real, Arch> far_group;
+            NearSums<Real, Arch> near_group;
+            for (const std::size_t end = (std::min)(n, i + group); i < end;) {
+                if constexpr (std::is_same_v<Real, float>) { // double would need polynomials of twice the degree
+                    for (; i < end; i += 2 * reals::size) {  // a loop of its own keeps the sums in registers
+                        const reals a = below_x(i), b = below_y(i), log_ratio = (a - b) - shift;
+                        const reals next_a = below_x(i + reals::size), next_b = below_y(i + reals::size);
+                        const reals next_log_ratio = (next_a - next_b) - shift;
+                        if (!all_near(log_ratio, next_log_ratio)) { break; }
+                        near_group.add(log_ratio, (a + b) + shift);
+                        near_group.add(next_log_ratio, (next_a + next_b) + shift);
+                    }
+                    if (i == end) { break; }
+                }
+                for (int both = 0; both < 2; ++both, i += reals::size) { far_group.add(below_x(i), below_y(i), shift); }
             }
-            kl += group_kl;
-            reverse += group_reverse;
-            variation += group_variation;
-            mixture += group_mixture;
+            far_sums.add(far_group);
+            near_sums.add(near_group);
         }
-        return {sum_in_double(kl), sum_in_double(reverse), sum_in_double(variation), sum_in_double(mixture)};
+        const double symmetric = sum_in_double(near_sums.symmetric), directed = sum_in_double(near_sums.directed);
+        return {sum_in_double(far_sums.kl) + (symmetric + directed) / 2,
+                sum_in_double(far_sums.reverse_kl) + (symmetric - directed) / 2,
+                sum_in_double(far_sums.variation) + sum_in_double(near_sums.variation),
+                sum_in_double(far_sums.mixture) + sum_in_double(near_sums.mixture)};
     }
 }
 

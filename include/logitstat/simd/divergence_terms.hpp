@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -99,5 +100,85 @@ template <class Real, class Arch>
     const reals psi = xsimd::select(near, subtract_product(square, s + one, v), subtract_product(m, ratio, distance));
     return {phi, psi, m, subtract_product(psi, m * m, mixture_remainder<Arch>(m))};
 }
+
+/// A logit so far below the largest counts as exactly so far: its probability is 0 in any arithmetic.
+inline constexpr double lowest_below_max = 1e9;
+
+/// Sums of the terms: of KL(p || q), of KL(q || p), |p - q|, the mixture's.
+template <class Real, class Arch> struct FarSums {
+    batch<Real, Arch> kl = batch<Real, Arch>(Real(0)), reverse_kl = kl, variation = kl, mixture = kl;
+
+    /// x and y are the logits minus the largest of their rows, `shift` what ln p - ln q has beyond x - y.
+    [[gnu::always_inline]] void add(const batch<Real, Arch>& x, const batch<Real, Arch>& y,
+                                    const batch<Real, Arch>& shift) {
+        using reals = batch<Real, Arch>;
+        const reals zero(Real(0)), lowest(static_cast<Real>(-lowest_below_max));
+        const reals a = (xsimd::max)(x, lowest), b = (xsimd::max)(y, lowest);
+        const reals log_ratio = (a - b) - shift; // the maxima have cancelled before anything is rounded
+        const reals larger = exp_nonpositive<Arch>((xsimd::max)(a, b + shift));
+        const auto terms = divergence_terms<Real, Arch>(xsimd::abs(log_ratio));
+        const auto p_larger = log_ratio > zero;
+        kl = multiply_add(larger, xsimd::select(p_larger, terms.phi, terms.psi), kl);
+        reverse_kl = multiply_add(larger, xsimd::select(p_larger, terms.psi, terms.phi), reverse_kl);
+        variation = multiply_add(larger, terms.one_minus_ratio, variation);
+        mixture = multiply_add(larger, terms.twice_chi, mixture);
+    }
+    void add(const FarSums& other) {
+        kl += other.kl;
+        reverse_kl += other.reverse_kl;
+        variation += other.variation;
+        mixture += other.mixture;
+    }
+};
+
+/// Where ln p and ln q are no further apart than 2 (nearly everywhere, in rows worth comparing), every term is sqrt(p
+/// q) times a function of L = ln p - ln q that is smooth at 0, so that neither branches nor selections are needed. With
+/// sqrt(p q) = c and h = L / 2:
+///
+///   the terms of KL(p || q) and of KL(q || p)  =  c (2 h sinh h +- 2 (h cosh h - sinh h))  =  c L^2 (S +- L W) / 2
+///   |p - q|                                    =  2 c |sinh h|                             =  c |L| S
+///   p ln(p/m) + q ln(q/m)                      =  2 c (h sinh h - cosh h ln cosh h)        =  c L^2 J
+///
+/// S = 2 sinh(L/2) / L, W = 4 (h cosh h - sinh h) / L^3 and J are even: polynomials in L^2 with relative errors of
+/// 4e-8, 2e-6 (of what adds at most a third) and 4e-7 (Remez). J has no term in L^2.
+inline constexpr float near_limit = 2;
+
+/// No lane is further from 0 than near_limit, or NaN: by the bits, which are in the order of the sizes.
+template <class Arch>
+[[gnu::always_inline]] inline bool all_near(const batch<float, Arch>& log_ratio, const batch<float, Arch>& another) {
+    using ints = batch<std::int32_t, Arch>;
+    const ints sizes(0x7fff'ffff), limit(std::bit_cast<std::int32_t>(near_limit));
+    return !xsimd::any(((xsimd::bitwise_cast<ints>(log_ratio) & sizes) > limit) |
+                       ((xsimd::bitwise_cast<ints>(another) & sizes) > limit));
+}
+
+/// Sums of these terms: c L^2 S, c L^3 W, |p - q| and the mixture's.
+template <class Real, class Arch> struct NearSums {
+    batch<Real, Arch> symmetric = batch<Real, Arch>(Real(0)), directed = symmetric, variation = symmetric,
+                      mixture = symmetric;
+
+    /// `both` is ln p + ln q, plus any constant.
+    [[gnu::always_inline]] void add(const batch<float, Arch>& log_ratio,
+                                    const batch<float, Arch>& both) requires std::is_same_v<Real, float> {
+        using floats = batch<float, Arch>;
+        const floats c = exp_half_nonpositive<Arch>(both), square = log_ratio * log_ratio;
+        const floats s = polynomial(square, 1.f, 0x1.5555bp-5f, 0x1.10f458p-11f, 0x1.abb22ep-19f);
+        const floats w = polynomial(square, 0x1.555582p-3f, 0x1.10f71ep-8f, 0x1.40cb6p-15f);
+        const floats j =
+            multiply_add(square * square, polynomial(square, 0x1.c5bb14p-13f, -0x1.52bc3ep-17f, 0x1.bae3eep-22f),
+                         floats(0x1.000006p-2f));
+        const floats first = c * log_ratio, second = first * log_ratio;
+        symmetric = multiply_add(second, s, symmetric);
+        directed = multiply_add(second * log_ratio, w, directed);
+        variation = multiply_add(xsimd::abs(first), s, variation);
+        mixture = multiply_add(second, j, mixture);
+    }
+    void add(const NearSums& other) {
+        symmetric += other.symmetric;
+        directed += other.directed;
+        variation += other.variation;
+        mixture += other.mixture;
+    }
+};
 
 } // namespace logitstat::simd::detail

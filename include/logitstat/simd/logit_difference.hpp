@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -23,17 +24,24 @@ DifferenceSums difference_sums(const Real* x, const Real* y, std::size_t n, Real
         using reals = batch<Real, Arch>;
         constexpr std::size_t lanes = reals::size;
         const reals shift(about);
-        reals sum(Real(0)), squares(Real(0)), largest(Real(0));
+        constexpr std::size_t chains = 4; // of which none waits for another
+        std::array<reals, chains> sum, squares, largest;
+        for (auto* const all : {&sum, &squares, &largest}) { all->fill(reals(Real(0))); }
         std::size_t i = 0;
-        for (; i + lanes <= n; i += lanes) {
-            const reals d = reals::load_unaligned(y + i) - reals::load_unaligned(x + i);
-            const reals away = d - shift;
-            sum += away;
-            squares = multiply_add(away, away, squares);
-            largest = (xsimd::max)(largest, xsimd::abs(d));
+        for (; i + chains * lanes <= n; i += chains * lanes) {
+            for (std::size_t c = 0; c < chains; ++c) {
+                const std::size_t at = i + c * lanes;
+                const reals d = reals::load_unaligned(y + at) - reals::load_unaligned(x + at);
+                const reals away = d - shift;
+                sum[c] += away;
+                squares[c] = multiply_add(away, away, squares[c]);
+                largest[c] = (xsimd::max)(largest[c], xsimd::abs(d));
+            }
         }
-        DifferenceSums sums{static_cast<double>(about), sum_in_double(sum), sum_in_double(squares),
-                            static_cast<double>(max_lane(largest))};
+        DifferenceSums sums{static_cast<double>(about), sum_in_double((sum[0] + sum[1]) + (sum[2] + sum[3])),
+                            sum_in_double((squares[0] + squares[1]) + (squares[2] + squares[3])),
+                            static_cast<double>(max_lane((xsimd::max)((xsimd::max)(largest[0], largest[1]),
+                                                                      (xsimd::max)(largest[2], largest[3]))))};
         for (; i < n; ++i) {
             const Real d = y[i] - x[i];
             const double away = static_cast<double>(d - about), size = static_cast<double>(d < 0 ? -d : d);

@@ -65,6 +65,10 @@ template <class Real, class Arch> [[gnu::always_inline]] inline batch<Real, Arch
     typename batch<Real, Arch>::register_type value = x;
     asm("" : "+x"(value));
     return value;
+#elif defined(__GNUC__) && defined(__aarch64__)
+    typename batch<Real, Arch>::register_type value = x;
+    asm("" : "+w"(value));
+    return value;
 #else
     return x;
 #endif
