@@ -1,6 +1,7 @@
-// The kernels over rows of 151,936 logits: log-sum-exp, best eight and target of one row, divergences of a pair, beside
-// the loops that evaluation tools have for them (a maximum, expf, sums in double) and beside Eigen's array expressions.
-// Those do less: the NLL alone of a row, KL alone of a pair.
+// The kernels over rows of 151,936 logits: log-sum-exp, best eight and target of one row, divergences of a pair, with
+// each instruction set that the processor has, beside the loops that evaluation tools have for them (a maximum, expf,
+// sums in double) and beside Eigen's array expressions. Those do less: the NLL alone of a row, KL alone of a pair. They
+// are compiled for what this file is compiled for: this machine, and in bench_logits_avx2 a processor with AVX2.
 
 #include <cmath>
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <Eigen/Core>
@@ -15,6 +17,7 @@
 
 #include "logit_rows.hpp"
 #include "logitstat/simd/compare_rows.hpp"
+#include "logitstat/simd/dispatch.hpp"
 #include "table.hpp"
 
 namespace {
@@ -25,14 +28,10 @@ using logitstat::simd::widen;
 // ---- one row
 // ----------------------------------------------------------------------------------------------------------
 
-template <class T> double nll_logitstat(std::span<const T> row, std::size_t target) {
-    const auto summary = logitstat::simd::summarize_row(row, top_k);
+template <class Arch, class T> double nll_logitstat(std::span<const T> row, std::size_t target) {
+    const auto summary = logitstat::simd::summarize_row<Arch>(row, top_k);
     benchmark::DoNotOptimize(summary.best.data());
     return logitstat::simd::target_nll(row, summary.sum, target);
-}
-
-template <class T> double nll_sum_alone(std::span<const T> row, std::size_t target) {
-    return logitstat::simd::target_nll(row, logitstat::simd::log_sum_exp(row), target);
 }
 
 template <class T> double log_sum_exp_by_hand(std::span<const T> row) {
@@ -92,8 +91,8 @@ template <class T> std::span<const T> candidate(std::size_t r) {
     return std::span(candidates<T>()).subspan(r % rows<T>().count * vocabulary, vocabulary);
 }
 
-template <class T> double kl_logitstat(std::span<const T> x, std::span<const T> y) {
-    const auto result = logitstat::simd::compare_rows(x, y, top_k);
+template <class Arch, class T> double kl_logitstat(std::span<const T> x, std::span<const T> y) {
+    const auto result = logitstat::simd::compare_rows<Arch>(x, y, top_k);
     benchmark::DoNotOptimize(result.rank);
     return result.divergence.kl;
 }
@@ -144,20 +143,36 @@ template <class T> void pair_way(benchmark::State& state, double (*kl)(std::span
     report_rows<T>(state, 2);
 }
 
+/// f(Arch, name) with each instruction set of the kernels, up to what this file is compiled for.
+template <class F> void for_each_set(const F& f) {
+    const auto one = [&]<std::size_t I>(logitstat::simd::supported<I> arch) {
+        if (I >= logitstat::simd::supported_kernels().size()) { return; }
+#if defined(__AVX2__) && !defined(__AVX512F__)
+        if (arch.kernels().name == std::string_view("avx512")) { return; }
+#endif
+        f(arch, arch.kernels().name);
+    };
+    one(logitstat::simd::supported<0>{});
+    one(logitstat::simd::supported<1>{});
+    one(logitstat::simd::supported<2>{});
+}
+
 template <class T> void register_ways(const std::string& type) {
-    const auto row = [&](const char* way, auto nll) {
+    const auto row = [&](const std::string& way, auto nll) {
         benchmark::RegisterBenchmark(("log-sum-exp + top-8 + target, " + type + '/' + way).c_str(), row_way<T>, nll);
     };
-    row("logitstat", nll_logitstat<T>);
-    row("logitstat, log-sum-exp + target", nll_sum_alone<T>);
+    for_each_set(
+        [&](auto arch, const std::string& set) { row("logitstat, " + set, nll_logitstat<decltype(arch), T>); });
     row("plain loops (max, expf), log-sum-exp + target", nll_by_hand<T>);
     row("Eigen arrays, log-sum-exp + target", nll_eigen<T>);
     benchmark::RegisterBenchmark(("log-sum-exp + top-8 + target, " + type + "/reading the bytes").c_str(),
                                  read_bytes<T>);
-    const auto pair = [&](const char* way, auto kl) {
+    const auto pair = [&](const std::string& way, auto kl) {
         benchmark::RegisterBenchmark(("pair of rows, " + type + '/' + way).c_str(), pair_way<T>, kl);
     };
-    pair("logitstat, both summaries and all divergences", kl_logitstat<T>);
+    for_each_set([&](auto arch, const std::string& set) {
+        pair("logitstat, both summaries and all divergences, " + set, kl_logitstat<decltype(arch), T>);
+    });
     pair("plain loops (max, expf), KL alone", kl_by_hand<T>);
     pair("Eigen arrays, KL alone", kl_eigen<T>);
     benchmark::RegisterBenchmark(("pair of rows, " + type + "/reading the bytes").c_str(), read_bytes<T>);
