@@ -133,8 +133,10 @@ TEST_CASE_TEMPLATE("sixteen-bit types widen exactly: every bit pattern, in every
     all.insert(all.end(), all.begin(),
                all.begin() + static_cast<std::ptrdiff_t>(step)); // every pattern meets every lane
     std::size_t wrong = 0;
-    std::array<std::size_t, step> place; // where the i-th logit went
-    for (std::size_t i = 0; i < step; ++i) { place[i] = logitstat::simd::lane_of<T, Arch>(i); }
+    std::array<std::size_t, step> place; // where the i-th logit went, lanes of a counted before those of b
+    for (std::size_t i = 0; i < step; ++i) {
+        place[i] = logitstat::simd::loads_in_order<T, Arch> ? i : i % 2 * floats::size + i / 2;
+    }
     for (std::size_t first = 0; first < 0x10000; ++first) {
         const auto [a, b] = logitstat::simd::load_two<Arch>(&all[first]);
         std::array<std::array<float, floats::size>, 2> lanes;

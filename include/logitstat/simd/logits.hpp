@@ -87,11 +87,6 @@ template <class Arch, logit_type T> [[gnu::always_inline]] inline TwoBatches<wid
     }
 }
 
-/// Where the i-th of the logits that load_two took lies, in a counted before b.
-template <logit_type T, class Arch> constexpr std::size_t lane_of(std::size_t i) {
-    return loads_in_order<T, Arch> ? i : i % 2 * batch<float, Arch>::size + i / 2;
-}
-
 /// True for NaN of either sign and +infinity, by the bits; false for -infinity, which is a masked token's logit.
 template <logit_type T> bool is_nan_or_positive_infinity(T x) {
     using bits = std::conditional_t<std::is_same_v<T, double>, std::uint64_t, std::uint32_t>;
