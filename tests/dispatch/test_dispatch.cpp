@@ -121,7 +121,7 @@ TEST_CASE_TEMPLATE("rows and pairs of rows with every instruction set, against l
             x[i] = rows::minus_infinity<R>();
             y[i] = rows::minus_infinity<C>();
         }
-        for (const std::size_t i : {1023, 1024, 2047, 2048, 31'743, 31'744}) { // the best, and each other's equal
+        for (const std::size_t i : {1023u, 1024u, 2047u, 2048u, 31'743u, 31'744u}) { // the best, and each other's equal
             x[i] = static_cast<R>(20.f);
             y[i + 1] = static_cast<C>(20.f);
         }
