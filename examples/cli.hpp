@@ -289,6 +289,8 @@ inline int run(CLI::App& app, int argc, char** argv, const std::function<int()>&
     while ((descriptor = open("/dev/null", O_RDONLY)) >= 0 && descriptor <= STDERR_FILENO) {}
     if (descriptor >= 0) { close(descriptor); }
 
+    // The name that was typed: an installed program is called logitstat-compare-traces.
+    if (argc > 0 && *argv[0] != '\0') { app.name(std::filesystem::path(argv[0]).filename().string()); }
     const auto fail = [&](std::string_view message) {
         std::cerr << app.get_name() << ": " << logitstat::report::printable(message) << '\n';
         return status_error;
