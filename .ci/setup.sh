@@ -37,5 +37,5 @@ configure() {
 }
 
 library_packages="libeigen3-dev libboost-dev libxsimd-dev nlohmann-json3-dev"
-program_packages="$library_packages libcli11-dev"
+program_packages="$library_packages libcli11-dev libtbb-dev"
 all_packages="$program_packages doctest-dev libbenchmark-dev"
