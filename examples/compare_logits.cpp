@@ -2,6 +2,7 @@
 // compare_traces tells out.
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "cli.hpp"
@@ -60,7 +61,10 @@ int main(int argc, char** argv) {
         app.add_option(name, value, help)->type_name("N")->capture_default_str();
     };
     count("--top-k", top_k, "best tokens of the top-k overlap; so many logits of each row must be finite");
-    count("--threads", threads, "threads; 0: one for each processor");
+    constexpr bool threaded = !std::is_same_v<logitstat::preferred_execution, logitstat::serial>;
+    count("--threads", threads,
+          threaded ? "threads; 0: one for each processor"
+                   : "without effect: this program was built without oneTBB, and uses one thread");
     ConventionFlags conventions(app);
     cli::CompareFlags flags(app, "linear");
     count("--top", top, "list the N disagreements with the largest reference gap");
