@@ -25,7 +25,7 @@ struct RowSum {
     double log_sum_exp() const { return max + std::log(sum); }
     /// -log softmax of a finite logit of the row, in nats: both terms are at least 0 and the first is exact or nearly
     /// so, nothing cancels.
-    double nll(double logit) const { return (max - logit) + std::log(sum); }
+    double nll(double logit) const { return detail::opaque(max - logit) + std::log(sum); }
 };
 
 namespace detail {

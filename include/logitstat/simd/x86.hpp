@@ -74,6 +74,16 @@ template <class Real, class Arch> [[gnu::always_inline]] inline batch<Real, Arch
 #endif
 }
 
+/// The same for one number.
+[[gnu::always_inline]] inline double opaque(double x) {
+#if defined(__GNUC__) && (defined(__x86_64__) || (defined(__i386__) && defined(__SSE2__)))
+    asm("" : "+x"(x));
+#elif defined(__GNUC__) && defined(__aarch64__)
+    asm("" : "+w"(x));
+#endif
+    return x;
+}
+
 // For those architectures alone that the concepts name.
 template <class Arch> batch<float, Arch> nearest(const batch<float, Arch>& t);
 template <class Arch> batch<float, Arch> above_floor(const batch<float, Arch>& t);
