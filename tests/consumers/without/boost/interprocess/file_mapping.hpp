@@ -1,0 +1,1 @@
+#error "the core includes <boost/interprocess/file_mapping.hpp>"

@@ -1,0 +1,1 @@
+#error "the core includes <boost/interprocess/mapped_region.hpp>"

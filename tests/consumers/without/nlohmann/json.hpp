@@ -1,0 +1,1 @@
+#error "the core includes <nlohmann/json.hpp>"
