@@ -198,8 +198,7 @@ TEST_CASE("compare_logits: shards, tensors by name, targets from any file, chunk
     CHECK((anonymous(figures({batched, f.candidate, "--targets", f.tokens})) == anonymous(expected)));
     const auto both = f.folder.write("both", aligned_safetensors({{"ours", "F32", {24, 32}, packed(values)},
                                                                   {"theirs", "F32", {24, 32}, packed(eighths(true))},
-                                                                  {"targets", "I32", {24}, packed(targets())}},
-                                                                 "{}"));
+                                                                  {"targets", "I32", {24}, packed(targets())}}));
     got = figures({both, both, "--reference-tensor", "ours", "--candidate-tensor", "theirs", "--chunk-rows", "6"});
     CHECK((anonymous(got) == anonymous(expected)));
     check_refused(run({both, f.candidate}), "both: ");
