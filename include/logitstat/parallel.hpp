@@ -9,6 +9,7 @@
 #if defined(LOGITSTAT_TBB)
 #include <tbb/blocked_range.h>
 #include <tbb/enumerable_thread_specific.h>
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 #endif
@@ -36,13 +37,15 @@ struct serial {
 };
 
 #if defined(LOGITSTAT_TBB)
-/// oneTBB's threads; each has a copy of the state. 0 threads: as many as the processor has.
+/// oneTBB's threads; each has a copy of the state. 0 threads: as many as the processor has; more than these are made,
+/// too.
 struct threaded {
     template <class State> class Workers {
       public:
         Workers(std::size_t threads, const State& state)
-            : arena_(static_cast<int>(std::clamp<std::size_t>(threads == 0 ? available_threads() : threads, 1, 1024))),
-              states_(state) {}
+            : count_((std::clamp<std::size_t>)(threads == 0 ? available_threads() : threads, 1, 1024)),
+              limit_(::tbb::global_control::max_allowed_parallelism, (std::max)(count_, available_threads())),
+              arena_(static_cast<int>(count_)), states_(state) {}
         template <class F> void for_each(std::size_t begin, std::size_t end, const F& f) {
             arena_.execute([&] {
                 ::tbb::parallel_for(::tbb::blocked_range<std::size_t>(begin, end), [&](const auto& range) {
@@ -53,6 +56,8 @@ struct threaded {
         }
 
       private:
+        std::size_t count_;
+        ::tbb::global_control limit_; // else oneTBB ignores, with a warning, what exceeds the processor
         ::tbb::task_arena arena_;
         ::tbb::enumerable_thread_specific<State> states_;
     };

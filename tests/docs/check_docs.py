@@ -4,14 +4,15 @@
 Every code block of README.md, CONTRIBUTING.md and docs/ is compiled or run:
 
   cpp      compiled (not linked): a block with a main() as it is; another one inside a function that has two traces called
-           reference and candidate, unless it defines functions itself; #include lines of all blocks go to the top
-  python   run in a scratch folder; needs numpy
+           reference and candidate and sees the names of PRELUDE, unless it defines functions itself; #include lines of all blocks go to the top
+  python   run in a scratch folder; SKIPPED when a module that it imports is not here
   rust     compiled and run, where rustc is
   cmake, sh, tsv: listed in UNTESTED with the reason, or an error
   plain blocks whose first line begins with "$ ": the commands are run, and must print the lines that follow them
 
 An HTML comment <!-- untested: REASON --> on the line above a block leaves it out, with the reason printed.
 """
+import importlib.util
 import os
 import pathlib
 import re
@@ -23,6 +24,13 @@ import tempfile
 CHECKOUT, PROGRAMS, *COMPILE = sys.argv[1:]
 CHECKOUT = pathlib.Path(CHECKOUT)
 failures, counts = [], {}
+PRELUDE = """
+struct ForwardPass {
+    std::int64_t chunk, pos, target;
+    std::vector<float> logits;
+};
+inline const std::vector<ForwardPass> forward_passes; // what a harness has
+"""
 
 
 def blocks(path):
@@ -79,7 +87,10 @@ def as_unit(number, text):
     body = "\n".join("" if line.startswith("#include") else line for line in text.split("\n"))
     defines = re.search(r"^(?:int|void|auto|template)\b[^;=]*\([^;]*\)[^;]*\{?$", body, re.M)
     if not defines:
-        body = f"inline void block(const logitstat::Trace<double>& reference, const logitstat::Trace<double>& candidate) {{\n{body}}}\n"
+        body = (
+            "inline void block([[maybe_unused]] const logitstat::Trace<double>& reference, "
+            f"[[maybe_unused]] const logitstat::Trace<double>& candidate) {{{{\n{body}}}}}\n"
+        )
     return includes, f"namespace block_{number} {{\n{body}}}\n"
 
 
@@ -104,6 +115,14 @@ with tempfile.TemporaryDirectory() as scratch:
                 includes |= set(more)
                 units.append(f'#line {number + 1} "{place.split(":")[0]}"\n{unit}')
             elif kind == "python":
+                missing = [
+                    name
+                    for name in re.findall(r"^(?:import|from) (\w+)", text, re.M)
+                    if importlib.util.find_spec(name) is None
+                ]
+                if missing:
+                    print(f"{place}: SKIPPED: no Python module {missing[0]} here")
+                    continue
                 run(place, [sys.executable, "-c", text], scratch)
             elif kind == "rust":
                 if shutil.which("rustc"):
@@ -117,14 +136,17 @@ with tempfile.TemporaryDirectory() as scratch:
             else:
                 fail(place, f"a block of '{language or 'no language'}' that nothing tests; say why: <!-- untested: ... -->")
     source = scratch / "blocks.cpp"
-    source.write_text("\n".join(sorted(includes)) + "\n" + "\n".join(units))
+    source.write_text("\n".join(sorted(includes)) + PRELUDE + "\n".join(units))
     run("the cpp blocks together", [*COMPILE, "-fsyntax-only", str(source)], scratch)
     # What the blocks wrote are traces and logits as the text says.
     environment = dict(os.environ, PATH=PROGRAMS + os.pathsep + os.environ["PATH"])
-    for command in (["convert_trace", "--check", "run.tsv"], ["compare_logits", "logits.npy", "logits.npy", "--targets", "targets.npy"]):
-        run(" ".join(command), command, scratch, env=environment)
-    if (scratch / "rust.tsv").exists():
-        run("rust.tsv", ["convert_trace", "--check", "rust.tsv"], scratch, env=environment)
+    for command in (
+        ["convert_trace", "--check", "run.tsv"],
+        ["convert_trace", "--check", "rust.tsv"],
+        ["compare_logits", "logits.npy", "logits.npy", "--targets", "targets.npy"],
+    ):
+        if all((scratch / name).exists() for name in command if "." in name):
+            run(" ".join(command), command, scratch, env=environment)
 
 print(", ".join(f"{n} of {kind}" for kind, n in sorted(counts.items())), "tested")
 for failure in failures:
