@@ -130,17 +130,24 @@ inline LogitsComparison summarize_sound(const PairColumns& columns, const Compar
 
 /// The statistics of rows that `score_pairs` has read; `censored` is [n] or empty, see LogitsPositions. O(n k). Throws
 /// as `compare`, and std::invalid_argument naming row, arm and reason of the first defect unless
-/// options.compare.non_finite says to skip such positions, and then for columns of which `score_pairs` read a part
-/// only.
+/// options.compare.non_finite says to skip such positions (and then for columns that are not complete), or when
+/// `censored` has another length.
 inline LogitsComparison summarize(const PairColumns& columns, std::span<const std::uint8_t> censored,
                                   const CompareLogitsOptions& options = {}) {
+    if (!censored.empty() && censored.size() != columns.size()) {
+        throw std::invalid_argument(std::to_string(censored.size()) + " marks of censored targets for " +
+                                    std::to_string(columns.size()) + " positions");
+    }
     LogitsComparison result;
-    std::vector<std::size_t> kept = detail::sound_positions(columns);
+    const std::vector<std::size_t> kept = detail::sound_positions(columns);
     if (columns.defects.empty()) {
         result = detail::summarize_sound(columns, options.compare);
     } else {
         if (options.compare.non_finite == non_finite_policy::error) {
             detail::throw_defect(columns, columns.defects.front());
+        }
+        if (!columns.complete) {
+            throw std::invalid_argument("score_pairs stopped at a defect: not all rows were read");
         }
         if (kept.empty()) { throw std::invalid_argument("no position is finite in both arms"); }
         result = detail::summarize_sound(subset(columns, kept), options.compare);
@@ -177,17 +184,12 @@ inline LogitsComparison summarize(const PairColumns& columns, std::span<const st
 template <class Execution = preferred_execution, class Arch = simd::preferred_arch>
 LogitsComparison compare_logits(const AnyRows& reference, const AnyRows& candidate, const LogitsPositions& positions,
                                 const CompareLogitsOptions& options = {}) {
-    const std::size_t total = reference.size();
-    const PairColumns columns =
-        score_pairs<Execution, Arch>(reference, candidate, positions,
-                               {.top_k = options.top_k,
-                                .threads = options.threads,
-                                .kl = options.kl,
-                                .on_rows =
-                                    [&](std::size_t done) {
-                                        if (options.progress) { options.progress(done, total); }
-                                    },
-                                .stop_at_defect = options.compare.non_finite == non_finite_policy::error});
+    ScorePairsOptions reading{.top_k = options.top_k, .threads = options.threads, .kl = options.kl};
+    reading.stop_at_defect = options.compare.non_finite == non_finite_policy::error;
+    if (options.progress) {
+        reading.on_rows = [&](std::size_t done) { options.progress(done, reference.size()); };
+    }
+    const PairColumns columns = score_pairs<Execution, Arch>(reference, candidate, positions, reading);
     return summarize(columns, positions.censored, options);
 }
 

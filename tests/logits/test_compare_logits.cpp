@@ -323,6 +323,15 @@ TEST_CASE("a row without figures is refused by name, or left out and counted") {
     CHECK_THROWS_AS(
         in_candidate.compare({.compare = {.non_finite = logitstat::non_finite_policy::skip, .strict = true}}),
         not_comparable);
+    // Columns that were read up to a defect say so.
+    const auto stopped =
+        score_pairs(in_candidate.a.view(), in_candidate.b.view(), in_candidate.positions, {.rows_at_once = 5});
+    CHECK_FALSE(stopped.complete);
+    CHECK(contains(message_of<std::invalid_argument>([&] {
+                       logitstat::summarize(stopped, {},
+                                            {.compare = {.non_finite = logitstat::non_finite_policy::skip}});
+                   }),
+                   "not all rows were read"));
     Pair none = good;
     std::ranges::fill(none.a.values, static_cast<float>(not_a_number));
     CHECK(contains(message_of<std::invalid_argument>(
@@ -380,6 +389,7 @@ TEST_CASE("censored targets: figures with and without them") {
     CHECK(contains(logitstat::text_report(c), "of 4 targets the NLL is at least what is stored"));
     CHECK(contains(logitstat::markdown_report(c), "| censored targets | 4 |"));
 
+    CHECK_THROWS_AS(logitstat::summarize(columns, std::vector<std::uint8_t>(59), {}), std::invalid_argument);
     pair.positions.censored.assign(60, 1);
     const LogitsComparison all = pair.compare();
     CHECK(all.censored_targets == 60);

@@ -31,6 +31,7 @@ struct PairColumns {
     std::vector<double> top_shared; ///< [n] share of the reference's top k that are among the candidate's, in [0, 1]
     /// By position. Figures of such a position are NaN, so are the NLL and the logits of the arm that is to blame.
     std::vector<PairDefect> defects;
+    bool complete = true; ///< false when reading stopped at a defect: rows that were not read are 0
     std::size_t vocabulary = 0;
     bool equal_logits = false; ///< every logit of the two arms is the same, bit by bit
 

@@ -119,7 +119,10 @@ PairColumns score_pairs(const AnyRows& reference, const AnyRows& candidate, Logi
         });
         if (failed.second) { std::rethrow_exception(failed.second); }
         if (options.on_rows) { options.on_rows(end); }
-        if (options.stop_at_defect && scorer.has_defects()) { break; }
+        if (options.stop_at_defect && scorer.has_defects()) {
+            columns.complete = end == n;
+            break;
+        }
     }
     columns.equal_logits = !scorer.found_difference();
     columns.defects = scorer.take_defects();
