@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
