@@ -34,6 +34,7 @@
 /// `capture/score_row.hpp` (one row) and `capture/trace_builder.hpp` (a trace in memory) are the same without a file.
 namespace logitstat {
 
+/// The format of a recorded trace file.
 enum class trace_format {
     automatic, ///< by the extension: binary for `.safetensors`, else text
     text,      ///< NLLs and logits with six decimals
@@ -43,16 +44,17 @@ enum class trace_format {
 /// The type of NLLs and logits in a binary trace.
 enum class binary_real {
     automatic, ///< float64 when the first row is of double, else float32; a later row of double is then refused
-    float32,
-    float64
+    float32,   ///< doubles are rounded
+    float64    ///< floats are widened, exactly
 };
 
+/// What a TraceRecorder keeps of each row, and in which form.
 struct RecorderOptions {
-    std::size_t top_k = 8; ///< candidates a position, 2 to V
-    trace_format format = trace_format::automatic;
-    non_finite_rows non_finite = non_finite_rows::refuse;
-    binary_real real = binary_real::automatic; ///< of no effect on a text trace
-    bool replace_partial = false;              ///< drop a PATH.partial that is there, the rows of an earlier run
+    std::size_t top_k = 8;                                ///< candidates a position, 2 to V
+    trace_format format = trace_format::automatic;        ///< of PATH; PATH.partial is always text
+    non_finite_rows non_finite = non_finite_rows::refuse; ///< rows that a trace cannot hold
+    binary_real real = binary_real::automatic;            ///< of no effect on a text trace
+    bool replace_partial = false; ///< drop a PATH.partial that is there, the rows of an earlier run
 };
 
 /// Records one trace. Each row is scored and appended, whole and flushed, to PATH.partial, a text trace (for a binary
@@ -85,7 +87,9 @@ class TraceRecorder {
     TraceRecorder(const std::filesystem::path& path, RecorderOptions options, const RunMetadata& run)
         : TraceRecorder(path, options, run.metadata(options.top_k)) {}
 
+    /// The recorder that was moved from is closed: it takes no row, and its `close` does nothing.
     TraceRecorder(TraceRecorder&&) = default;
+    /// The same. What the recorder on the left had recorded without `close` stays as its PATH.partial.
     TraceRecorder& operator=(TraceRecorder&&) = default;
 
     /// Records one position: `logits` is the model's row of V logits (std::span, std::vector, an Eigen row or vector;
@@ -138,7 +142,7 @@ class TraceRecorder {
         stream_.reset();
     }
 
-    std::size_t rows() const noexcept { return rows_; }
+    std::size_t rows() const noexcept { return rows_; } ///< recorded so far
     /// Where the rows are until `close`.
     const std::filesystem::path& partial_path() const noexcept { return partial_; }
 

@@ -43,71 +43,80 @@ enum class non_finite_policy {
     skip   ///< leave them out of every statistic, and count them
 };
 
+/// What `compare` computes, by which rules it judges, and what it refuses.
 struct CompareOptions {
-    double decided_gap = 2.0;                         ///< logits: the threshold that the verdict looks at
-    std::vector<double> thresholds = {0.5, 1.0, 2.0}; ///< logits: the sweep
-    std::vector<double> ulps = {1, 2, 4};             ///< steps of the storage type: the second sweep
-    std::optional<storage_type> storage = {};         ///< of the reference's logits; nothing: inferred from them
-    VerdictRules rules = {};                          ///< what a pass asks for
-    confidence_level confidence{0.95};                ///< of every interval and bound
-    std::size_t worst = 0;                            ///< how many of the worst disagreements to list
-    quantile_rule quantiles = quantile_rule::floor_index;
-    HacOptions hac = {};
-    BootstrapOptions bootstrap = {}; ///< 0 replicates: none
-    non_finite_policy non_finite = non_finite_policy::error;
-    bool step_curve = false; ///< also compute the sweep at every gap that occurs
-    bool strict = false;     ///< a warning becomes a not_comparable
+    double decided_gap = 2.0;                                ///< logits: the threshold that the verdict looks at
+    std::vector<double> thresholds = {0.5, 1.0, 2.0};        ///< logits: the sweep
+    std::vector<double> ulps = {1, 2, 4};                    ///< steps of the storage type: the second sweep
+    std::optional<storage_type> storage = {};                ///< of the reference's logits; nothing: inferred from them
+    VerdictRules rules = {};                                 ///< what a pass asks for
+    confidence_level confidence{0.95};                       ///< of every interval and bound
+    std::size_t worst = 0;                                   ///< how many of the worst disagreements to list
+    quantile_rule quantiles = quantile_rule::floor_index;    ///< of the logit deltas
+    HacOptions hac = {};                                     ///< of the autocorrelation-consistent standard errors
+    BootstrapOptions bootstrap = {};                         ///< 0 replicates: none
+    non_finite_policy non_finite = non_finite_policy::error; ///< for positions with an infinity or NaN
+    bool step_curve = false;                                 ///< also compute the sweep at every gap that occurs
+    bool strict = false;                                     ///< a warning becomes a not_comparable
 };
 
 /// A headline figure beside what a second run of the reference makes of it; see noise_floor.hpp.
 struct NoiseFigure {
-    std::string name;
-    std::optional<double> candidate, floor;
-    bool beyond = false; ///< the candidate's figure is larger in size than the rerun's
+    std::string name;                ///< what the figure is, in words
+    std::optional<double> candidate, ///< of the candidate against the reference; nothing where it does not exist
+        floor;                       ///< of the rerun against the reference, likewise
+    bool beyond = false;             ///< the candidate's figure is larger in size than the rerun's
 };
 
 /// The result of `compare`; every figure is defined in the header of its statistic. A figure that does not exist (a
 /// rate of nothing, an error of one value) is an empty optional, never a NaN.
 struct Comparison {
-    std::int64_t positions = 0;          ///< compared
-    std::int64_t skipped_non_finite = 0; ///< left out, because the value of either arm is infinite or NaN
-    std::int64_t reference_non_finite = 0, candidate_non_finite = 0; ///< of those, the ones of each arm
-    std::size_t chunks = 0;
-    std::size_t reference_k = 0, candidate_k = 0;
-    std::size_t vocabulary = 0; ///< 0 for traces, which do not say it
+    std::int64_t positions = 0;            ///< compared
+    std::int64_t skipped_non_finite = 0;   ///< left out, because the value of either arm is infinite or NaN
+    std::int64_t reference_non_finite = 0, ///< of those, where the reference has such a value
+        candidate_non_finite = 0;          ///< of those, where the candidate has one
+    std::size_t chunks = 0;                ///< among the positions compared
+    std::size_t reference_k = 0,           ///< the reference's candidates a position
+        candidate_k = 0;                   ///< the candidate's
+    std::size_t vocabulary = 0;            ///< 0 for traces, which do not say it
     /// False for full logits of unknown targets: what is taken from NLLs and targets has then no meaning.
     bool has_targets = true;
     confidence_level confidence{0.95}; ///< of every interval and bound below
     VerdictRules rules;                ///< that the verdict was given by
 
-    std::int64_t disagreements = 0;              ///< positions whose top-1 tokens differ
-    ClusteredProportion disagreements_clustered; ///< their rate, with the chunks as clusters
-    DecidedCount decided;                        ///< at CompareOptions::decided_gap
-    ClusteredProportion decided_clustered;       ///< the mismatch rate there, with the chunks as clusters
-    std::optional<Interval> decided_bootstrap;   ///< the same by drawing chunks
-    std::vector<DecidedCount> sweep;
-    storage_type storage = storage_type::float32;
-    bool storage_inferred = true;
-    std::vector<DecidedCount> ulp_sweep;     ///< thresholds in steps of `storage`
-    std::optional<Disagreement> largest_gap; ///< the disagreement with the largest reference gap
-    std::vector<Disagreement> worst;
+    std::int64_t disagreements = 0;               ///< positions whose top-1 tokens differ
+    ClusteredProportion disagreements_clustered;  ///< their rate, with the chunks as clusters
+    DecidedCount decided;                         ///< at CompareOptions::decided_gap
+    ClusteredProportion decided_clustered;        ///< the mismatch rate there, with the chunks as clusters
+    std::optional<Interval> decided_bootstrap;    ///< the same by drawing chunks
+    std::vector<DecidedCount> sweep;              ///< at CompareOptions::thresholds, in their order
+    storage_type storage = storage_type::float32; ///< of the reference's logits
+    bool storage_inferred = true;                 ///< from the logits, since CompareOptions::storage was empty
+    std::vector<DecidedCount> ulp_sweep;          ///< thresholds in steps of `storage`
+    std::optional<Disagreement> largest_gap;      ///< the disagreement with the largest reference gap
+    std::vector<Disagreement> worst; ///< by reference gap, the largest first; at most CompareOptions::worst
     std::vector<RankCount> ranks;    ///< over the disagreements
     std::int64_t hard_ties = 0;      ///< positions where the reference's two best logits are equal
     std::int64_t candidate_ties = 0; ///< disagreements where the candidate's logits of both tokens are equal
-    LogitDelta logit_delta;
-    Perplexity reference_perplexity, candidate_perplexity;
-    NllDifference nll_difference;
+    LogitDelta logit_delta;          ///< of the reference's best token, where the candidate lists it
+    Perplexity reference_perplexity, ///< of the reference, on the corpus tokens
+        candidate_perplexity;        ///< of the candidate
+    NllDifference nll_difference;    ///< paired, candidate - reference
     std::optional<PerplexityDifference> perplexity_difference; ///< nothing when a perplexity is infinite
     std::optional<Interval> ratio_bootstrap;                   ///< perplexity ratio, by drawing chunks
-    Accuracy reference_accuracy, candidate_accuracy;
-    McNemar mcnemar;
-    std::optional<StepCurve> curve;
-    Verdict verdict = Verdict::inconclusive;
-    bool identical_data = false;    ///< every value of every column is equal, not only the top-1 tokens
-    std::vector<NoiseFigure> noise; ///< empty unless a rerun of the reference was compared too
+    Accuracy reference_accuracy,                               ///< top-1, of the reference on the corpus tokens
+        candidate_accuracy;                                    ///< of the candidate
+    McNemar mcnemar;                                           ///< the 2 x 2 table of the two accuracies
+    std::optional<StepCurve> curve;          ///< nothing unless CompareOptions::step_curve asks for it
+    Verdict verdict = Verdict::inconclusive; ///< by `rules`, on `decided`
+    bool identical_data = false;             ///< every value of every column is equal, not only the top-1 tokens
+    std::vector<NoiseFigure> noise;          ///< empty unless a rerun of the reference was compared too
+    /// Sentences: what readers noticed, where the arms are not like for like, non-finite values of the candidate alone.
     std::vector<std::string> warnings;
-    TraceSource reference, candidate;
+    TraceSource reference, ///< where the reference came from; empty for a view
+        candidate;         ///< where the candidate came from
 
+    /// disagreements / positions. Precondition: positions > 0, as `compare` leaves it.
     double disagreement_rate() const { return static_cast<double>(disagreements) / static_cast<double>(positions); }
     /// A count of the sweeps as a rate with interval and bound at the comparison's confidence.
     Proportion rate(const DecidedCount& count) const {

@@ -25,24 +25,30 @@
 /// All statistics of one pair of full-vocabulary logits.
 namespace logitstat {
 
+/// What `compare_logits` computes, and how it walks over the rows.
 struct CompareLogitsOptions {
     /// Of everything that a pair of traces has, too; its quantile rule and errors serve the divergences as well.
     CompareOptions compare = {.quantiles = quantile_rule::linear};
     std::size_t top_k = 8;   ///< of the top-k overlap, and logits that must be finite in each row; at most V
     std::size_t threads = 0; ///< 0: as many as there are, of oneTBB; without it one
-    KlConventions kl = {};
+    KlConventions kl = {};   ///< departures from the definition of KL, see there; default: none
     std::function<void(std::size_t done, std::size_t total)> progress = {}; ///< rows; called from time to time
 };
 
 /// The result of `compare_logits`: a Comparison whose ranks are among all V tokens and whose logit deltas are of all
-/// positions, and the divergences. P is the reference's distribution, Q the candidate's; KL and its kin in nats.
+/// positions, and the divergences. P is the reference's distribution, Q the candidate's; KL and its kin in nats. A
+/// divergence is nothing where no position has a finite value, `delta_p` also where the targets are not known.
 struct LogitsComparison : Comparison {
     KlConventions kl_conventions; ///< by which `kl` was taken
-    /// Nothing where no position has a finite value; of delta_p also where the targets are not known.
-    std::optional<Distribution> kl, reverse_kl, jensen_shannon, total_variation, logit_rms, delta_p;
-    std::optional<RootMeanSquare> delta_p_rms;
-    std::optional<Distribution> topk_overlap; ///< share of the reference's top k that the candidate has there, too
-    double logit_max = 0;                     ///< largest |candidate - reference| of any logit
+    std::optional<Distribution> kl,            ///< KL(P || Q), nats
+        reverse_kl,                            ///< KL(Q || P), nats
+        jensen_shannon,                        ///< nats, at most ln 2
+        total_variation,                       ///< at most 1
+        logit_rms,                             ///< logits: root mean square difference of a row without its mean shift
+        delta_p;                               ///< probability of the target, candidate - reference
+    std::optional<RootMeanSquare> delta_p_rms; ///< of `delta_p`; nothing where the targets are not known
+    std::optional<Distribution> topk_overlap;  ///< share of the reference's top k that the candidate has there, too
+    double logit_max = 0;                      ///< largest |candidate - reference| of any logit
     /// Positions whose target's probability is only known to be at most what a file of log-probabilities says.
     std::int64_t censored_targets = 0;
     /// All the figures without those positions; nullptr when there is none, or nothing else. Neither is right: what is

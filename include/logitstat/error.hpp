@@ -15,9 +15,10 @@ namespace logitstat {
 /// A file that cannot be opened, mapped, read or written. `what()` is "PATH: reason".
 class io_error : public std::runtime_error {
   public:
+    /// `what()` becomes "PATH: reason".
     io_error(const std::string& path, const std::string& reason)
         : std::runtime_error(path + ": " + reason), path_(path) {}
-    const std::string& path() const noexcept { return path_; }
+    const std::string& path() const noexcept { return path_; } ///< as the caller gave it
 
   private:
     std::string path_;
@@ -27,15 +28,17 @@ class io_error : public std::runtime_error {
 /// in bytes, or "PATH: reason" when the whole file is meant (line 0).
 class parse_error : public std::runtime_error {
   public:
+    /// `line` and `column` from 1, in bytes.
     parse_error(const std::string& path, std::size_t line, std::size_t column, const std::string& reason)
         : std::runtime_error(path + ":" + std::to_string(line) + ":" + std::to_string(column) + ": " + reason),
           path_(path), line_(line), column_(column) {}
+    /// Of the whole file: line and column are 0.
     parse_error(const std::string& path, const std::string& reason)
         : std::runtime_error(path + ": " + reason), path_(path) {}
 
-    const std::string& path() const noexcept { return path_; }
-    std::size_t line() const noexcept { return line_; }
-    std::size_t column() const noexcept { return column_; }
+    const std::string& path() const noexcept { return path_; } ///< as the reader was given it
+    std::size_t line() const noexcept { return line_; }        ///< from 1; 0 for the whole file
+    std::size_t column() const noexcept { return column_; }    ///< from 1, in bytes; 0 for the whole file
 
   private:
     std::string path_;

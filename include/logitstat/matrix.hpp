@@ -26,15 +26,16 @@ namespace logitstat {
 
 /// One row of the matrix: a comparison, or the reason why there is none.
 struct MatrixPair {
-    PairSpec spec;
-    std::optional<Comparison> comparison;
-    std::string error;            ///< empty when there is a comparison
-    std::optional<double> holm_p; ///< the paired NLL test's p, adjusted over all pairs that have one
+    PairSpec spec;                        ///< which traces, and what the pair is called
+    std::optional<Comparison> comparison; ///< nothing when the pair could not be read or compared
+    std::string error;                    ///< empty when there is a comparison
+    std::optional<double> holm_p;         ///< the paired NLL test's p, adjusted over all pairs that have one
 };
 
 /// The conclusion over all pairs, the worst first.
 enum class MatrixVerdict { fail, error, inconclusive, pass, identical };
 
+/// The enumerator's name.
 constexpr std::string_view to_string(MatrixVerdict verdict) {
     switch (verdict) {
     case MatrixVerdict::fail: return "fail";
@@ -60,21 +61,26 @@ constexpr int exit_code(MatrixVerdict verdict) {
 
 /// Sums over the pairs that could be compared. The pooled rates take positions as independent, within and across pairs.
 struct MatrixTotals {
-    std::int64_t pairs = 0, errors = 0;
+    std::int64_t pairs = 0,                   ///< all, those with an error too
+        errors = 0;                           ///< pairs without a comparison
     std::map<Verdict, std::int64_t> verdicts; ///< pairs by verdict
-    std::int64_t positions = 0, skipped_non_finite = 0, disagreements = 0;
-    DecidedCount decided;
-    std::vector<DecidedCount> sweep;
-    std::vector<RankCount> ranks; ///< ascending, beyond top-k last
-    std::int64_t hard_ties = 0, candidate_ties = 0;
+    std::int64_t positions = 0,               ///< compared
+        skipped_non_finite = 0,               ///< left out for an infinite or NaN value
+        disagreements = 0;                    ///< positions whose top-1 tokens differ
+    DecidedCount decided;                     ///< at CompareOptions::decided_gap
+    std::vector<DecidedCount> sweep;          ///< at CompareOptions::thresholds
+    std::vector<RankCount> ranks;             ///< ascending, beyond top-k last
+    std::int64_t hard_ties = 0,               ///< positions where the reference's two best logits are equal
+        candidate_ties = 0;                   ///< disagreements where the candidate's logits of both tokens are equal
     std::optional<std::size_t> largest_gap_pair; ///< index of the pair that holds the largest gap at a disagreement
 };
 
+/// Many pairs and what they say together.
 struct Matrix {
-    std::vector<MatrixPair> pairs; ///< in the order given
-    MatrixTotals totals;
-    MatrixVerdict verdict = MatrixVerdict::error;
-    confidence_level confidence{0.95};
+    std::vector<MatrixPair> pairs;                ///< in the order given
+    MatrixTotals totals;                          ///< over the pairs that could be compared
+    MatrixVerdict verdict = MatrixVerdict::error; ///< the worst of the pairs; error without a pair
+    confidence_level confidence{0.95};            ///< of the pooled intervals and bounds in reports
 };
 
 namespace detail {

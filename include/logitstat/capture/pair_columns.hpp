@@ -13,31 +13,40 @@ namespace logitstat {
 
 /// Why a position has no figures, and in which arms.
 struct PairDefect {
-    std::size_t position = 0;
-    std::string reference = {}, candidate = {}; ///< reasons; an empty one: nothing is wrong with that arm
+    std::size_t position = 0;   ///< index into the columns
+    std::string reference = {}, ///< what is wrong with its row; empty: nothing
+        candidate = {};         ///< the same of the candidate's row
 };
 
 /// What the full rows of two arms say at each of n positions, as columns: a trace of each arm, and how far apart the
 /// two distributions are. Statistics of one's own read these as those of the library do.
 struct PairColumns {
-    Trace<double> reference, candidate; ///< NLLs are 0 and targets -1 where the targets are not known
-    std::vector<double> kl, reverse_kl, jensen_shannon, total_variation; ///< [n] see simd::RowDivergence
-    std::vector<double> logit_shift, logit_rms, logit_max;               ///< [n] logits, see there
-    std::vector<double> delta_p;    ///< [n] probability of the target, candidate - reference; empty without targets
-    std::vector<std::int64_t> rank; ///< [n] 1-based, of the reference's best token among all V of the candidate
+    Trace<double> reference, ///< the best k tokens; NLLs are 0 and targets -1 where the targets are not known
+        candidate;           ///< the same of the candidate
+    std::vector<double> kl,  ///< [n] KL(reference || candidate), nats; see simd::RowDivergence for these figures
+        reverse_kl,          ///< [n] KL(candidate || reference), nats
+        jensen_shannon,      ///< [n] nats, at most ln 2
+        total_variation;     ///< [n] at most 1
+    std::vector<double> logit_shift, ///< [n] logits, mean of candidate - reference
+        logit_rms,                   ///< [n] logits, root mean square of the difference without that mean
+        logit_max;                   ///< [n] logits, largest |candidate - reference|
+    std::vector<double> delta_p;     ///< [n] probability of the target, candidate - reference; empty without targets
+    std::vector<std::int64_t> rank;  ///< [n] 1-based, of the reference's best token among all V of the candidate
     /// [n] candidate - reference of that token's logit, or of its log-probability where one arm holds these.
     std::vector<double> landed_delta;
     std::vector<double> landed_gap; ///< [n] how far that token's logit is below the candidate's best, >= 0
     std::vector<double> top_shared; ///< [n] share of the reference's top k that are among the candidate's, in [0, 1]
     /// By position. Figures of such a position are NaN, so are the NLL and the logits of the arm that is to blame.
     std::vector<PairDefect> defects;
-    bool complete = true; ///< false when reading stopped at a defect: rows that were not read are 0
-    std::size_t vocabulary = 0;
-    bool equal_logits = false; ///< every logit of the two arms is the same, bit by bit
+    bool complete = true;       ///< false when reading stopped at a defect: rows that were not read are 0
+    std::size_t vocabulary = 0; ///< V
+    bool equal_logits = false;  ///< every logit of the two arms is the same, bit by bit
 
-    std::size_t size() const noexcept { return kl.size(); }
-    bool has_targets() const noexcept { return !delta_p.empty(); }
+    std::size_t size() const noexcept { return kl.size(); }        ///< positions
+    bool has_targets() const noexcept { return !delta_p.empty(); } ///< the targets are known (or n is 0: false)
 
+    /// Columns of n positions with k candidates an arm, all zero, to be filled by the caller. `delta_p` stays empty
+    /// without targets.
     static PairColumns with_shape(std::size_t n, std::size_t k, bool has_targets) {
         PairColumns columns;
         columns.reference = columns.candidate = Trace<double>::with_shape(n, k);

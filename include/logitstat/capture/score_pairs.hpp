@@ -22,10 +22,11 @@
 
 namespace logitstat {
 
+/// What `score_pairs` keeps of the rows, and how it walks over them.
 struct ScorePairsOptions {
-    std::size_t top_k = 8;   ///< candidates of the traces, and of the top-k overlap; at most V are kept
-    std::size_t threads = 0; ///< 0: as many as there are; one where the program was built without oneTBB
-    KlConventions kl = {};
+    std::size_t top_k = 8;        ///< candidates of the traces, and of the top-k overlap; at most V are kept
+    std::size_t threads = 0;      ///< 0: as many as there are; one where the program was built without oneTBB
+    KlConventions kl = {};        ///< by which `PairColumns::kl`, NLLs and probabilities are taken; default: none
     std::size_t rows_at_once = 0; ///< read before `on_rows` is called; 0: of a few tens of megabytes
     /// Called from the calling thread each time that rows before `done` have been read for the last time.
     std::function<void(std::size_t done)> on_rows = {};

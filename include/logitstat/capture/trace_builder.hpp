@@ -36,7 +36,7 @@ template <std::floating_point Real = double> class TraceBuilder {
         });
     }
 
-    std::size_t size() const noexcept { return columns_.size(); }
+    std::size_t size() const noexcept { return columns_.size(); } ///< rows recorded so far
 
     /// The rows so far, with this metadata. O(n k).
     Trace<Real> trace(Metadata metadata = {}) const {

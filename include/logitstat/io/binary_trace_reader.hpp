@@ -29,7 +29,7 @@ namespace logitstat {
 /// columns live as long as the object, also when it is moved.
 template <std::floating_point Real> class MappedTrace : public TraceView<Real> {
   public:
-    TraceSource source;
+    TraceSource source; ///< path, metadata, warnings, and lines that a text trace behind it had ahead of its data
 
     /// O(n k^2) for k up to 64, else O(n k log k): everything is checked, as the text reader does. Throws io_error when
     /// the file cannot be opened; parse_error naming file, tensor and position for what is no safetensors file or no

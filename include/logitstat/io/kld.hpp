@@ -38,9 +38,9 @@ inline bool looks_like_kld(std::string_view bytes) { return bytes.starts_with("_
 
 /// One evaluated position. The probabilities of a row add up to 1 but for the rounding of q, some 1e-4.
 struct KldRow {
-    float scale = 0;        ///< finite, >= 0
-    float min_log_prob = 0; ///< finite; log p of q = 0
-    std::span<const std::uint16_t> q;
+    float scale = 0;                  ///< finite, >= 0
+    float min_log_prob = 0;           ///< finite; log p of q = 0
+    std::span<const std::uint16_t> q; ///< [n_vocab] quantized log-probabilities
 
     /// log p of a token below n_vocab, in nats, unchecked. As float it is what llama.cpp computes, but for the last bit
     /// where the compiler fuses product and sum; as double it is rounded once.
@@ -113,12 +113,13 @@ class KldFile {
     std::size_t chunks() const noexcept { return chunks_; }               ///< n_chunk
     std::size_t chunk_tokens() const noexcept { return context_; }        ///< n_ctx
     std::span<const token_id> tokens() const noexcept { return tokens_; } ///< [n_chunk][n_ctx]
-    std::size_t rows_per_chunk() const noexcept { return context_ - 1 - context_ / 2; }
-    const std::string& name() const noexcept { return name_; }
-    const MappedFile& file() const noexcept { return file_; }
+    std::size_t rows_per_chunk() const noexcept { return context_ - 1 - context_ / 2; } ///< evaluated positions a chunk
+    const std::string& name() const noexcept { return name_; }                          ///< as errors give it
+    const MappedFile& file() const noexcept { return file_; }                           ///< the bytes
 
-    /// Of evaluated position i: its chunk, and its position in the chunk, n_ctx/2 the first.
+    /// The chunk of evaluated position i, unchecked.
     std::size_t chunk(std::size_t i) const noexcept { return i / rows_per_chunk(); }
+    /// The position of evaluated position i in its chunk, n_ctx/2 the first, unchecked.
     std::size_t pos(std::size_t i) const noexcept { return context_ / 2 + i % rows_per_chunk(); }
     /// The token after each evaluated position, [size()].
     std::span<const token_id> targets() const noexcept { return targets_; }

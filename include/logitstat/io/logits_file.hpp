@@ -24,10 +24,13 @@ namespace logitstat {
 /// moved. All const members may be called from several threads.
 class LogitsFile {
   public:
+    /// A .kld file that has been opened.
     explicit LogitsFile(KldFile file) : kld_(std::move(file)), name_(kld_->name()) {}
+    /// One file, or the shards of one table of rows, in their order. Throws as `read_logits`.
     LogitsFile(std::span<const std::filesystem::path> paths, const LogitsOptions& options);
 
     std::size_t size() const noexcept { return kld_ ? kld_->size() : ends_.back(); } ///< rows
+    /// V, the values of a row.
     std::size_t vocabulary() const noexcept { return kld_ ? kld_->vocabulary() : shards_.front().vocabulary(); }
     /// Of the values that `visit` gives: F16, BF16, F32 or F64; F32 for the log-probabilities of a .kld file.
     tensor_type element_type() const noexcept { return kld_ ? tensor_type::F32 : shards_.front().type(); }
@@ -77,7 +80,7 @@ class LogitsFile {
     /// still be read. Not from two threads at once; threads that read meanwhile are not disturbed. Where the system
     /// cannot give back pages nothing happens.
     void release_before(std::size_t row);
-    static constexpr std::size_t release_step = std::size_t{1} << 22;
+    static constexpr std::size_t release_step = std::size_t{1} << 22; ///< bytes that are given back at once
 
   private:
     std::optional<KldFile> kld_;

@@ -19,8 +19,8 @@ namespace logitstat {
 
 /// Targets and positions from a file of their own, with the name that errors give it.
 struct NamedPositions {
-    LogitsPositions positions;
-    std::string name;
+    LogitsPositions positions; ///< columns that the file does not have are empty
+    std::string name;          ///< as errors give it: a path
 };
 
 /// What a file of logits itself says of its positions; columns that it does not know are empty. O(rows).

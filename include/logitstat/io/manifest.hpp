@@ -21,10 +21,14 @@ namespace logitstat {
 
 /// One pair of trace files and what it is called: a name (the model) and a tag (the width, the variant).
 struct PairSpec {
-    std::string name, tag;
-    std::filesystem::path reference, candidate;
+    std::string name,                ///< of the model
+        tag;                         ///< of the variant; may be empty
+    std::filesystem::path reference, ///< the trace file of the reference
+        candidate;                   ///< of the candidate
 
+    /// "NAME TAG", or the name alone when the tag is empty.
     std::string label() const { return tag.empty() ? name : name + " " + tag; }
+    /// Names, tags and paths are equal, as they are written.
     friend bool operator==(const PairSpec&, const PairSpec&) = default;
 };
 

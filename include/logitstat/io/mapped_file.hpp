@@ -57,6 +57,7 @@ class MappedFile {
         }
     }
 
+    /// All bytes of the file. O(1).
     std::string_view text() const noexcept {
         if (region_.get_address() != nullptr) {
             return {static_cast<const char*>(region_.get_address()), region_.get_size()};

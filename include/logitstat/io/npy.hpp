@@ -77,9 +77,9 @@ class NpyFile {
         tensor_.bytes = std::as_bytes(std::span(data));
     }
 
-    const Tensor& tensor() const noexcept { return tensor_; } ///< without a name
-    const std::string& name() const noexcept { return name_; }
-    const MappedFile& file() const noexcept { return file_; }
+    const Tensor& tensor() const noexcept { return tensor_; }  ///< without a name
+    const std::string& name() const noexcept { return name_; } ///< as errors give it
+    const MappedFile& file() const noexcept { return file_; }  ///< the bytes
 
   private:
     MappedFile file_;

@@ -60,6 +60,7 @@ class OutputFile {
         }
     }
 
+    /// Where the bytes go, unchanged. A write that fails shows in its state, and in `commit`.
     std::ostream& stream() noexcept { return stream_; }
 
     /// Completes the file under its name. Throws io_error when a byte could not be written or the rename fails; then

@@ -18,10 +18,12 @@ namespace logitstat {
 /// copyable (`converted<double>(trace)` makes a copy); the columns live as long as the object, also when it is moved.
 class LoadedTrace : public TraceView<double> {
   public:
-    TraceSource source;
+    TraceSource source; ///< path, metadata, warnings, and what a text reader skipped
 
+    /// A text trace that has been parsed.
     explicit LoadedTrace(Trace<double> text)
         : TraceView<double>(text.view()), source(std::move(text.source)), memory_(std::move(text)) {}
+    /// A binary trace that has been opened.
     explicit LoadedTrace(MappedTrace<double> binary)
         : TraceView<double>(binary.view()), source(std::move(binary.source)), memory_(std::move(binary)) {}
 

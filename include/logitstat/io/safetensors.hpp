@@ -78,9 +78,9 @@ class SafetensorsFile {
 
     const std::vector<Tensor>& tensors() const noexcept { return tensors_; }   ///< in the order of their bytes
     const SafetensorsMetadata& metadata() const noexcept { return metadata_; } ///< `__metadata__`, in the file's order
-    const std::string& name() const noexcept { return name_; }
-    const MappedFile& file() const noexcept { return file_; }
-    std::size_t size() const noexcept { return file_.text().size(); } ///< bytes of the whole file
+    const std::string& name() const noexcept { return name_; }                 ///< as errors give it
+    const MappedFile& file() const noexcept { return file_; }                  ///< the bytes
+    std::size_t size() const noexcept { return file_.text().size(); }          ///< bytes of the whole file
 
     /// The tensor of that name, nullptr when absent. O(log tensors).
     const Tensor* find(std::string_view name) const {

@@ -75,10 +75,10 @@ constexpr std::optional<tensor_type> tensor_type_of(std::string_view name) {
 
 /// Non-owning: the bytes belong to the file or to whoever fills the tensor. Row-major, little-endian.
 struct Tensor {
-    std::string name;
-    tensor_type type = tensor_type::F32;
+    std::string name;                      ///< in a safetensors file; empty for .npy, which has none
+    tensor_type type = tensor_type::F32;   ///< of the elements
     std::vector<std::uint64_t> shape = {}; ///< empty: one element
-    std::span<const std::byte> bytes = {};
+    std::span<const std::byte> bytes = {}; ///< `byte_count(type, shape)` of them
 };
 
 /// The bytes that type and shape ask for; nothing when they do not fit 64 bits or are no whole number.

@@ -27,9 +27,9 @@ class AnyRows {
         row_ = [rows = std::move(rows)](std::size_t i) mutable -> AnyRow { return rows.row(i); };
     }
 
-    std::size_t size() const noexcept { return size_; }
-    std::size_t vocabulary() const noexcept { return vocabulary_; }
-    const std::string& name() const noexcept { return name_; }
+    std::size_t size() const noexcept { return size_; }             ///< rows
+    std::size_t vocabulary() const noexcept { return vocabulary_; } ///< V
+    const std::string& name() const noexcept { return name_; }      ///< as errors and reports give it; may be empty
     /// The rows are log-probabilities, whose log-sum-exp is 0 but for rounding: a .kld file's.
     bool holds_log_probabilities() const noexcept { return log_probabilities_; }
     /// Unchecked; valid until the next call.

@@ -24,16 +24,19 @@ struct KlConventions {
     /// Log-sum-exps, NLLs, probabilities and the terms of KL are rounded to float.
     bool single_precision = false;
 
+    /// Whether there is any departure from the definition.
     bool any() const { return skip_below.has_value() || as_stored || single_precision; }
     /// Those of llama.cpp's perplexity tool; its quantiles are quantile_rule::linear_float.
     static KlConventions llama_cpp() { return {.skip_below = -16.0, .as_stored = true, .single_precision = true}; }
+    /// The same departures.
     friend bool operator==(const KlConventions&, const KlConventions&) = default;
 };
 
 /// KL and NLL of one pair of rows by the conventions, in Real. For reproducing figures: `simd::divergence` is the fast
 /// and the exact one.
 template <std::floating_point Real> struct ConventionalRow {
-    Real max = 0, log_sum = 0; ///< ln p = x - max - log_sum
+    Real max = 0,    ///< the largest logit
+        log_sum = 0; ///< ln of the sum of exp(x - max): ln p = x - max - log_sum
 
     /// Of probabilities that are exp(x) as they are.
     ConventionalRow() = default;

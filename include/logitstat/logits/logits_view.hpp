@@ -33,7 +33,7 @@ concept logits_rows = logit_value<typename R::value_type> && std::copyable<R> &&
 /// and the next row are never read. Non-owning, cheap to copy, any alignment that T allows.
 template <logit_value T> class LogitsView {
   public:
-    using value_type = T;
+    using value_type = T; ///< of a logit
 
     LogitsView() = default; ///< no row
 
@@ -55,10 +55,10 @@ template <logit_value T> class LogitsView {
     LogitsView(std::span<const T> values, std::size_t rows, std::size_t vocabulary)
         : LogitsView(values, rows, vocabulary, vocabulary) {}
 
-    std::size_t size() const noexcept { return rows_; }
-    std::size_t vocabulary() const noexcept { return vocabulary_; }
-    std::size_t stride() const noexcept { return stride_; } ///< elements
-    const T* data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return rows_; }             ///< n, rows
+    std::size_t vocabulary() const noexcept { return vocabulary_; } ///< V, values a row; 0 without a view
+    std::size_t stride() const noexcept { return stride_; }         ///< elements
+    const T* data() const noexcept { return data_; }                ///< the first element of the first row
     std::span<const T> row(std::size_t i) const { return {data_ + i * stride_, vocabulary_}; } ///< unchecked, O(1)
 
   private:
@@ -69,7 +69,7 @@ template <logit_value T> class LogitsView {
 /// Views one after the other, as when a run writes its rows into several files. `row(i)` is O(log shards).
 template <logit_value T> class ShardedLogits {
   public:
-    using value_type = T;
+    using value_type = T; ///< of a logit
 
     ShardedLogits() = default; ///< no row
     /// Throws std::invalid_argument when the shards differ in vocabulary.
@@ -85,9 +85,12 @@ template <logit_value T> class ShardedLogits {
         }
     }
 
+    /// Rows of all shards.
     std::size_t size() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
+    /// V, values a row; 0 without a shard.
     std::size_t vocabulary() const noexcept { return shards_.empty() ? 0 : shards_.front().vocabulary(); }
-    std::span<const LogitsView<T>> shards() const noexcept { return shards_; }
+    std::span<const LogitsView<T>> shards() const noexcept { return shards_; } ///< in the order given
+    /// Row i of all, [V], unchecked. O(log shards).
     std::span<const T> row(std::size_t i) const {
         const auto shard = static_cast<std::size_t>(std::ranges::upper_bound(ends_, i) - ends_.begin());
         return shards_[shard].row(shard == 0 ? i : i - ends_[shard - 1]);

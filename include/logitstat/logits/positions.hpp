@@ -16,11 +16,13 @@ namespace logitstat {
 /// What the rows of full logits do not say themselves: where in the text each one stands and which token it predicts.
 /// Columns are [n] or empty.
 struct LogitsPositions {
-    Column<token_id> target;         ///< empty: not known; there is then no NLL, no perplexity and no accuracy
-    Column<std::int32_t> chunk, pos; ///< both empty: one chunk, positions from 0
+    Column<token_id> target;    ///< empty: not known; there is then no NLL, no perplexity and no accuracy
+    Column<std::int32_t> chunk, ///< index of the chunk; empty, as `pos` is then: one chunk, positions from 0
+        pos;                    ///< position in the chunk
     /// 1 where an arm's file says of the target's probability only that it is at most what is stored; empty: nowhere.
     std::vector<std::uint8_t> censored;
 
+    /// Positions with a censored target. O(n).
     std::size_t censored_count() const { return static_cast<std::size_t>(std::ranges::count(censored, 1)); }
 };
 

@@ -11,6 +11,7 @@
 
 namespace logitstat {
 
+/// How a text report looks.
 struct TextOptions {
     bool color = false; ///< ANSI colours for the verdict and the headings
 };

@@ -16,6 +16,7 @@
 /// the kernels share. Everything is templated on the architecture, so that one build can hold several.
 namespace logitstat::simd {
 
+/// One register of T in the instruction set Arch.
 template <class T, class Arch> using batch = xsimd::batch<T, Arch>;
 
 /// Sum of the lanes. By way of memory: it runs once a block, and g++ 12 warns inside its own AVX-512 headers when xsimd
@@ -78,6 +79,7 @@ template <class To, class Arch, class From> batch<To, Arch> load_widened(const F
 template <class Arch> batch<double, Arch> load_doubles(const double* from) {
     return batch<double, Arch>::load_unaligned(from);
 }
+/// The same of floats.
 template <class Arch> batch<double, Arch> load_doubles(const float* from) { return load_widened<double, Arch>(from); }
 
 /// Where comparisons are counted: comparing 512-bit registers gives a mask register, of which few are made a cycle, so

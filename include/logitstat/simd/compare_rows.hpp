@@ -15,12 +15,13 @@ namespace logitstat::simd {
 
 /// What two rows of logits over the same V tokens say of each other.
 struct RowComparison {
-    RowSummary reference, candidate;
-    RowDivergence divergence;
+    RowSummary reference,        ///< log-sum-exp and best tokens of the reference's row
+        candidate;               ///< of the candidate's
+    RowDivergence divergence;    ///< of the two distributions
     std::int64_t rank = 0;       ///< 1-based rank of the reference's best token among all V of the candidate
     std::int64_t top_shared = 0; ///< tokens that are among the k best of both
-    bool comparable() const { return rank > 0; }
-    bool agree() const { return rank == 1; }
+    bool comparable() const { return rank > 0; } ///< both rows are usable; else only the summaries are set
+    bool agree() const { return rank == 1; }     ///< the best tokens are the same
 };
 
 /// Log-sum-exp, best tokens and divergences of a pair of rows: one pass over each, one over both (which a row of

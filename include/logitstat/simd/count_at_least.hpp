@@ -15,6 +15,7 @@ namespace logitstat::simd {
 template <class Arch> std::int64_t sum_counts(const batch<double, Arch>& counts) {
     return static_cast<std::int64_t>(sum_lanes(counts));
 }
+/// The same of bytes.
 template <class Arch> std::int64_t sum_counts(const batch<std::int8_t, Arch>& counts) {
     const auto halves = [](const auto& x, auto low) {
         return (x & std::decay_t<decltype(x)>(low)) + (x >> static_cast<std::int32_t>(4 * sizeof(low)));

@@ -26,12 +26,13 @@ inline const char* dispatched_arch_name() { return chosen_kernels().name; }
 
 /// As the Arch of a reduction over whole rows: the table in use.
 struct dispatched {
-    static const KernelTable& kernels() { return chosen_kernels(); }
+    static const KernelTable& kernels() { return chosen_kernels(); } ///< throws as `chosen_kernels`
 };
 
 /// As the Arch of a reduction over whole rows: the table supported_kernels()[I], for tests and benchmarks. Throws
 /// std::out_of_range when there is none.
 template <std::size_t I> struct supported {
+    /// The table. Throws std::out_of_range when there is none.
     static const KernelTable& kernels() {
         const auto tables = supported_kernels();
         if (I >= tables.size()) { throw std::out_of_range("no such instruction set here"); }

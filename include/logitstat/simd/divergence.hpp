@@ -18,6 +18,7 @@
 /// How far apart two rows of logits are, p = softmax(reference) and q = softmax(candidate) over the same V tokens.
 namespace logitstat::simd {
 
+/// The divergences of a pair of rows.
 struct RowDivergence {
     double kl = 0;              ///< sum p ln(p / q), nats; +infinity when `lost` > 0
     double reverse_kl = 0;      ///< sum q ln(q / p), nats; +infinity when `gained` > 0

@@ -57,13 +57,17 @@ bool fill_gaps(std::span<const Real> best, std::span<const Real> second, std::sp
 
 /// The columns of a sweep, or a block of them.
 template <std::floating_point Real> struct SweepColumns {
-    std::span<const std::int32_t> ids_a, ids_b;
-    std::span<const Real> best, second;
+    std::span<const std::int32_t> ids_a, ///< [n] one arm's best tokens
+        ids_b;                           ///< [n] the other's
+    std::span<const Real> best,          ///< [n] the reference's best logits
+        second;                          ///< [n] its second best
 
-    std::size_t size() const { return best.size(); }
+    std::size_t size() const { return best.size(); } ///< n
+    /// The n positions from `first` on, unchecked.
     SweepColumns block(std::size_t first, std::size_t n) const {
         return {ids_a.subspan(first, n), ids_b.subspan(first, n), best.subspan(first, n), second.subspan(first, n)};
     }
+    /// best - second of position i, in double.
     double gap(std::size_t i) const { return static_cast<double>(best[i]) - static_cast<double>(second[i]); }
 };
 
@@ -75,6 +79,7 @@ template <class Arch> class KeySweep {
     static constexpr std::size_t lanes = words::size, step = 4 * lanes;
 
   public:
+    /// Of the thresholds and the places of their counts.
     explicit KeySweep(KeyThresholds thresholds) : thresholds_(std::move(thresholds)) {}
 
     /// Counts a block of at most gap_block positions. Returns false when a gap is negative or not finite.
@@ -158,6 +163,7 @@ template <class Arch> class DoubleSweep {
     static constexpr double none = -1; ///< below every threshold
 
   public:
+    /// Thresholds, finite and >= 0; slots[j]: where the counts of thresholds[j] go.
     DoubleSweep(std::vector<double> thresholds, std::vector<std::size_t> slots)
         : thresholds_(std::move(thresholds)), slots_(std::move(slots)) {}
 

@@ -19,9 +19,10 @@ namespace logitstat::simd {
 /// log-sum-exp minus a logit can be had without cancellation. `refused` is the index of a NaN or +infinity (the first
 /// in its row; max and sum are then worthless), or the row's length.
 struct RowSum {
-    double max = 0;
-    double sum = 0;
-    std::size_t refused = 0;
+    double max = 0;          ///< largest logit
+    double sum = 0;          ///< of exp(x - max)
+    std::size_t refused = 0; ///< index of a NaN or +infinity, or the length of the row
+    /// max + ln sum. Precondition: a row that is not refused.
     double log_sum_exp() const { return max + std::log(sum); }
     /// -log softmax of a finite logit of the row, in nats: both terms are at least 0 and the first is exact or nearly
     /// so, nothing cancels.

@@ -60,9 +60,10 @@ DifferenceSums difference_sums(const Real* x, const Real* y, std::size_t n, Real
 /// to cancel is small.
 class DifferenceMoments {
   public:
-    double mean() const { return mean_; }
+    double mean() const { return mean_; } ///< of the differences so far; 0 without one
+    /// Root mean square of the differences about their mean; 0 without one.
     double rms_about_mean() const { return count_ > 0 ? std::sqrt(squares_ / count_) : 0; }
-    double largest() const { return largest_; }
+    double largest() const { return largest_; } ///< |difference|; 0 without one
 
     /// Takes the differences y[i] - x[i], or nothing when one of them is not finite or its square overflows: then
     /// false. Arithmetic in Real.

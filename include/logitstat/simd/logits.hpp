@@ -28,7 +28,10 @@ template <logit_type T> using wide_t = std::conditional_t<std::is_same_v<T, doub
 template <logit_type T> wide_t<T> widen(T x) { return static_cast<wide_t<T>>(x); }
 
 /// Two registers of consecutive logits, in an order of their own: sums and maxima do not ask for one.
-template <class Real, class Arch> struct TwoBatches { batch<Real, Arch> a, b; };
+template <class Real, class Arch> struct TwoBatches {
+    batch<Real, Arch> a, ///< one half of them
+        b;               ///< the other
+};
 
 /// Does load_two keep the order of memory?
 template <logit_type T, class Arch>

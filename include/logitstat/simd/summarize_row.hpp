@@ -14,14 +14,15 @@
 
 namespace logitstat::simd {
 
+/// One of the best logits of a row.
 struct RankedLogit {
-    std::int32_t id;
-    double logit; ///< exact
+    std::int32_t id; ///< token: the index in the row
+    double logit;    ///< exact
 };
 
 /// What one pass over a row of V logits gives.
 struct RowSummary {
-    RowSum sum;
+    RowSum sum;                    ///< maximum and sum of exponentials; where the row is refused
     std::vector<RankedLogit> best; ///< [min(k, V)] best first, equal logits by ascending id; empty for a refused row
 
     /// Neither refused nor without a finite logit.

@@ -46,11 +46,13 @@ template <class Arch, logit_type T> std::size_t first_above(const T* x, std::siz
 /// of those before it: about k ln(V / k) of them in a row in random order.
 template <class Real> class TopK {
   public:
+    /// A logit that is among the best so far.
     struct Candidate {
-        Real logit;
-        std::int32_t id;
+        Real logit;      ///< exact
+        std::int32_t id; ///< token
     };
 
+    /// Before the first block: nothing is known.
     explicit TopK(std::size_t k) : k_(k) { heap_.reserve(k); }
 
     /// When k logits are known to be at least `floor` (finite), only those are looked at: the heap begins full of what

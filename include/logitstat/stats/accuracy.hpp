@@ -10,8 +10,8 @@ namespace logitstat {
 
 /// How often an arm's best token is the corpus token.
 struct Accuracy {
-    std::int64_t correct = 0;
-    std::int64_t positions = 0;
+    std::int64_t correct = 0;   ///< positions whose best token is the target
+    std::int64_t positions = 0; ///< all
 
     /// correct / positions; nothing when there are none.
     std::optional<double> rate() const {
@@ -20,7 +20,8 @@ struct Accuracy {
     }
 };
 
-/// Top-1 accuracy of one arm against the corpus tokens. O(n), one pass over two id columns.
+/// Top-1 accuracy of one arm against the corpus tokens; 0 of 0 for an empty trace. O(n), one pass over two id columns.
+/// Throws as `check_shape`.
 template <trace_like T> Accuracy accuracy(const T& trace) {
     check_shape(trace);
     const auto view = trace.view();

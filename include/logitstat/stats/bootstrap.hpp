@@ -16,9 +16,10 @@
 
 namespace logitstat {
 
+/// What can be chosen about a bootstrap.
 struct BootstrapOptions {
-    std::size_t replicates = 2000;
-    std::uint32_t seed = 1;
+    std::size_t replicates = 2000; ///< drawn samples; 0 is for `compare`, which then draws none
+    std::uint32_t seed = 1;        ///< of std::mt19937
 };
 
 /// Percentile interval of a ratio of sums, sum of a_c over sum of b_c, when whole chunks are drawn with replacement

@@ -22,8 +22,8 @@ class confidence_level {
                                         detail::shortest_text(level));
         }
     }
-    constexpr double value() const noexcept { return level_; }
-    constexpr double alpha() const noexcept { return 1 - level_; }
+    constexpr double value() const noexcept { return level_; }     ///< the level, in (0, 1)
+    constexpr double alpha() const noexcept { return 1 - level_; } ///< what both tails hold together
 
   private:
     double level_;
@@ -31,7 +31,9 @@ class confidence_level {
 
 /// An interval [lo, hi]; either end may be infinite.
 struct Interval {
-    double lo = 0, hi = 0;
+    double lo = 0, ///< may be -infinity
+        hi = 0;    ///< may be +infinity
+    /// Equal ends, exactly.
     friend bool operator==(const Interval&, const Interval&) = default;
 };
 
@@ -43,7 +45,7 @@ inline double student_quantile(double df, confidence_level level) {
 } // namespace detail
 
 /// mean -+ t se with Student's t on df degrees of freedom. A zero se gives the point [mean, mean].
-/// Throws std::invalid_argument for df <= 0 or a negative se.
+/// Throws std::invalid_argument for df <= 0, a negative se, or a mean or se that is not finite. O(1).
 inline Interval student_interval(double mean, double se, double df, confidence_level level) {
     if (!simd::is_finite(mean) || !simd::is_finite(se) || !(df > 0) || !(se >= 0)) {
         throw std::invalid_argument("an interval needs df > 0 and a standard error >= 0");
@@ -53,7 +55,7 @@ inline Interval student_interval(double mean, double se, double df, confidence_l
 }
 
 /// Two-sided p-value of "the mean is 0" by Student's t. With se == 0: 1 when the mean is 0 (nothing moved at all), else
-/// 0.
+/// 0. O(1). Throws as `student_interval`.
 inline double student_p(double mean, double se, double df) {
     if (!simd::is_finite(mean) || !simd::is_finite(se) || !(df > 0) || !(se >= 0)) {
         throw std::invalid_argument("a t-test needs a finite mean, df > 0 and a standard error >= 0");

@@ -21,6 +21,7 @@ namespace logitstat {
 
 /// How a figure that each position has, such as its KL divergence, is spread over the positions.
 struct Distribution {
+    /// Of the quantiles that are computed, ascending.
     static constexpr std::array<double, 11> probabilities{0.001, 0.01, 0.05, 0.1,  0.25, 0.5,
                                                           0.75,  0.9,  0.95, 0.99, 0.999};
 
@@ -29,8 +30,10 @@ struct Distribution {
     StandardErrors se;                ///< of the mean
     std::optional<Interval> interval; ///< of the mean, by the preferred error; nothing where that does not exist
     std::array<double, probabilities.size()> quantiles{}; ///< at `probabilities`
-    double min = 0, max = 0;
-    std::size_t min_index = 0, max_index = 0; ///< where, the first of equals
+    double min = 0,                                       ///< smallest
+        max = 0;                                          ///< largest
+    std::size_t min_index = 0,                            ///< position of the smallest, the first of equals
+        max_index = 0;                                    ///< position of the largest, the first of equals
 
     /// The quantile at one of `probabilities`. Throws std::invalid_argument for another.
     double quantile(double p) const {
@@ -43,7 +46,8 @@ struct Distribution {
 /// The distribution of a column of n values, whose positions belong to the chunks that begin at `boundaries` (as
 /// `cluster_boundaries` gives them). Infinite values (a KL divergence where the candidate rules out what the reference
 /// does not) have no place in a mean: they are counted apart. Nothing when no value is finite. O(n lag). Throws
-/// std::invalid_argument when the chunks do not cover the values in order, and naming the position of a NaN.
+/// std::invalid_argument when the chunks do not cover the values in order, naming the position of a NaN, and as
+/// `standard_errors` of the finite values.
 inline std::optional<Distribution> distribution(std::span<const double> values, std::span<const std::size_t> boundaries,
                                                 quantile_rule rule = quantile_rule::linear,
                                                 confidence_level level = confidence_level(0.95),

@@ -16,8 +16,8 @@ namespace logitstat {
 struct ClusteredProportion {
     double design_effect = 1;  ///< variance of the rate over what independent positions would have; 1 where unknown
     double effective_size = 0; ///< n / design effect, corrected for few chunks, at most n
-    Interval interval{0, 1};
-    double upper_bound = 1; ///< one-sided, at the same level and the same effective size
+    Interval interval{0, 1};   ///< two-sided, of the rate; [0, 1] without positions
+    double upper_bound = 1;    ///< one-sided, at the same level and the same effective size
 };
 
 /// The Korn-Graubard interval (1998, Survey Methodology 24, 193-201): Clopper-Pearson at the effective sample size

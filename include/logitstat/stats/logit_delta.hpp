@@ -20,9 +20,12 @@ namespace logitstat {
 
 /// Summary of the logit deltas of a pair, in logits. Figures other than the count exist only when count > 0.
 struct LogitDelta {
-    std::int64_t count = 0;                   ///< positions whose reference token the candidate lists
-    std::optional<double> p50, p90, p99, max; ///< of |candidate - reference|
-    std::optional<double> mean_signed;        ///< of candidate - reference: above 0, the candidate is higher
+    std::int64_t count = 0;            ///< positions whose reference token the candidate lists
+    std::optional<double> p50,         ///< median of |candidate - reference|
+        p90,                           ///< 90 % quantile of that
+        p99,                           ///< 99 % quantile
+        max;                           ///< largest
+    std::optional<double> mean_signed; ///< of candidate - reference: above 0, the candidate is higher
 };
 
 /// candidate's logit minus reference's logit of the reference's best token, for each position where the candidate

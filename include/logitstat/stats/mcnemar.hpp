@@ -11,7 +11,10 @@ namespace logitstat {
 
 /// Which arm's best token is the corpus token: the 2 x 2 table behind the two accuracies, and whether they differ.
 struct McNemar {
-    std::int64_t both = 0, only_reference = 0, only_candidate = 0, neither = 0; ///< positions
+    std::int64_t both = 0,  ///< positions where both arms are right
+        only_reference = 0, ///< positions where the reference alone is right
+        only_candidate = 0, ///< positions where the candidate alone is right
+        neither = 0;        ///< positions where both are wrong
     double p = 1; ///< exact two-sided p-value of "both arms are right equally often"; 1 without discordant positions
 };
 

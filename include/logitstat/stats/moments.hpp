@@ -15,9 +15,9 @@ namespace logitstat {
 /// error. Merging is associative up to rounding, and blocks are always cut at the same places, so a result does not
 /// depend on who computed which block.
 struct Moments {
-    std::int64_t n = 0;
-    double mean = 0; ///< 0 when n == 0
-    double m2 = 0;   ///< sum of (x - mean)^2, >= 0
+    std::int64_t n = 0; ///< values
+    double mean = 0;    ///< 0 when n == 0
+    double m2 = 0;      ///< sum of (x - mean)^2, >= 0
 
     /// Adds the values of another accumulator (Chan, Golub and LeVeque 1983). With delta = mean_b - mean_a the joint
     /// mean is mean_a + delta n_b / n. Each part's deviations shift by its distance from that mean, delta n_b / n and
@@ -77,6 +77,7 @@ template <class Value> Moments moments_of(std::size_t n, Value value) {
     return total;
 }
 
+/// The moments of a column: all 0 when it is empty. O(n).
 template <class Real> Moments moments_of(std::span<const Real> values) {
     return moments_of(values.size(), [&](std::size_t i) { return values[i]; });
 }

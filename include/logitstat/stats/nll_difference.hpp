@@ -33,7 +33,8 @@ struct NllDifference {
     std::optional<Interval> ratio_interval; ///< of the perplexity ratio: exp of the above
     double perplexity_ratio = 1;            ///< exp(mean d) = perplexity_candidate / perplexity_reference
     double perplexity_percent = 0;          ///< 100 (ratio - 1)
-    std::int64_t higher = 0, lower = 0;     ///< positions where the candidate's NLL is higher, lower
+    std::int64_t higher = 0,                ///< positions where the candidate's NLL is higher
+        lower = 0;                          ///< positions where it is lower
     std::int64_t equal = 0;                 ///< positions where both NLLs are the same number
     double sign_test_p = 1;                 ///< exact, two-sided, on higher against lower
     double largest = 0;                     ///< the d of largest size, with its sign
@@ -64,8 +65,7 @@ template <trace_like R, trace_like C> std::vector<double> nll_differences(const 
 
 /// The mean of paired differences with its errors and tests. Identical arms give mean 0, SE 0, t 0, p 1 and ratio 1,
 /// exactly. `boundaries` are the chunks, as `cluster_boundaries` gives them. Nothing for no positions; no correlation,
-/// which takes both columns. O(n lag). Precondition: finite. Throws std::invalid_argument when the chunks do not cover
-/// the differences.
+/// which takes both columns. O(n lag). Precondition: finite. Throws as `standard_errors`.
 inline std::optional<NllDifference> nll_difference(std::span<const double> d, std::span<const std::size_t> boundaries,
                                                    confidence_level level = confidence_level(0.95),
                                                    const HacOptions& hac = {}) {
@@ -94,7 +94,8 @@ inline std::optional<NllDifference> nll_difference(std::span<const double> d, st
     return result;
 }
 
-/// The paired difference of two traces. Throws std::invalid_argument when their shapes do not fit.
+/// The paired difference of two traces, with the correlation of their NLLs. Nothing for no positions. O(n lag). Throws
+/// as `nll_differences` and `standard_errors`.
 template <trace_like R, trace_like C>
 std::optional<NllDifference> nll_difference(const R& reference, const C& candidate,
                                             confidence_level level = confidence_level(0.95),

@@ -28,8 +28,7 @@ struct Perplexity {
 
 /// Perplexity exp(mean NLL) of a column of NLLs in nats, with its errors; the SE of the perplexity is by the delta
 /// method, d exp(m) = exp(m) dm. `boundaries` are the chunks, as `cluster_boundaries` gives them. Nothing for no
-/// positions. O(n lag). Precondition: finite NLLs. Throws std::invalid_argument when the chunks do not cover the
-/// column.
+/// positions. O(n lag). Precondition: finite NLLs. Throws as `standard_errors`.
 inline std::optional<Perplexity> perplexity(std::span<const double> nll, std::span<const std::size_t> boundaries,
                                             confidence_level level = confidence_level(0.95),
                                             const HacOptions& hac = {}) {
@@ -46,7 +45,7 @@ inline std::optional<Perplexity> perplexity(std::span<const double> nll, std::sp
     return result;
 }
 
-/// The perplexity of a trace.
+/// The perplexity of a trace. Throws also as `check_shape`.
 template <trace_like T>
 std::optional<Perplexity> perplexity(const T& trace, confidence_level level = confidence_level(0.95),
                                      const HacOptions& hac = {}) {

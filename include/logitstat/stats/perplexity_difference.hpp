@@ -17,7 +17,7 @@ namespace logitstat {
 /// The candidate's perplexity minus the reference's. (The ratio is the better figure: it does not depend on how hard
 /// the text is.)
 struct PerplexityDifference {
-    double value = 0;
+    double value = 0; ///< perplexity_candidate - perplexity_reference
     /// By the delta method: to first order the difference moves with the mean of
     ///   e_i = perplexity_candidate nll_candidate,i - perplexity_reference nll_reference,i
     /// so that the errors of that mean are its errors, with the covariance of the two arms in them.
@@ -26,7 +26,7 @@ struct PerplexityDifference {
 
 /// The difference of the perplexities of two traces of the same positions. Nothing for no position, or when a
 /// perplexity is infinite. O(n lag). Precondition: finite NLLs. Throws std::invalid_argument when the shapes do not
-/// fit.
+/// fit, and as `standard_errors`.
 template <trace_like R, trace_like C>
 std::optional<PerplexityDifference> perplexity_difference(const R& reference, const C& candidate,
                                                           const HacOptions& hac = {}) {

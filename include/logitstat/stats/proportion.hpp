@@ -63,7 +63,8 @@ inline Interval wilson(std::int64_t k, std::int64_t n, confidence_level level) {
 
 /// A rate with everything that says how sure it is.
 struct Proportion {
-    std::int64_t k = 0, n = 0;
+    std::int64_t k = 0,         ///< how many of them
+        n = 0;                  ///< how many there are
     std::optional<double> rate; ///< k / n; nothing for n == 0
     Interval interval{0, 1};    ///< Clopper-Pearson, two-sided
     double upper_bound = 1;     ///< Clopper-Pearson, one-sided, at the same level

@@ -27,7 +27,8 @@ template <trace_like T> std::optional<std::size_t> rank_of(const T& trace, std::
 /// How often each rank occurs.
 struct RankCount {
     std::optional<std::size_t> rank; ///< 1-based; nothing means beyond the candidate's top-k
-    std::int64_t count = 0;
+    std::int64_t count = 0;          ///< positions
+    /// Same rank, same count.
     friend bool operator==(const RankCount&, const RankCount&) = default;
 };
 
@@ -47,6 +48,7 @@ inline std::vector<RankCount> rank_counts(const std::map<std::size_t, std::int64
 
 /// The candidate's rank of the reference's best token, counted over the given positions (usually
 /// `disagreement_positions`): ascending by rank, beyond top-k last, ranks that do not occur left out. O(positions k).
+/// Throws std::invalid_argument when the shapes do not fit or a position is beyond the traces.
 template <trace_like R, trace_like C>
 std::vector<RankCount> rank_distribution(const R& reference, const C& candidate,
                                          std::span<const std::size_t> positions) {
@@ -67,7 +69,7 @@ inline std::vector<RankCount> rank_distribution(std::span<const std::int64_t> ra
 }
 
 /// Candidate ties among the given disagreements: the candidate gives the reference's token the very logit of its own
-/// best, so that only the order of equal logits differs. O(positions k).
+/// best, so that only the order of equal logits differs. O(positions k). Throws as `rank_distribution`.
 template <trace_like R, trace_like C>
 std::int64_t count_candidate_ties(const R& reference, const C& candidate, std::span<const std::size_t> positions) {
     detail::check_pair(reference, candidate);

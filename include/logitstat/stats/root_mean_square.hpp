@@ -14,15 +14,15 @@ namespace logitstat {
 
 /// sqrt(mean x^2), which unlike the mean does not let ups and downs cancel.
 struct RootMeanSquare {
-    double value = 0;
+    double value = 0; ///< in the unit of the values, >= 0
     /// Of the value, by the delta method: d sqrt(m) = dm / (2 sqrt(m)), with each of the three errors of m = mean x^2.
     /// Zero when every x is.
     StandardErrors se;
 };
 
 /// The root mean square of a column, whose positions belong to the chunks that begin at `boundaries`. Nothing for no
-/// value. O(n lag). Precondition: finite values whose squares are in double's range. Throws std::invalid_argument when
-/// the chunks do not cover the values in order.
+/// value. O(n lag). Precondition: finite values whose squares are in double's range. Throws as
+/// `standard_errors`.
 inline std::optional<RootMeanSquare>
 root_mean_square(std::span<const double> values, std::span<const std::size_t> boundaries, const HacOptions& hac = {}) {
     if (values.empty()) { return std::nullopt; }

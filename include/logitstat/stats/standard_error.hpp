@@ -24,6 +24,7 @@ enum class dependence {
     hac        ///< fading with distance along the trace (heteroskedasticity and autocorrelation consistent)
 };
 
+/// The enumerator's name.
 constexpr std::string_view to_string(dependence kind) {
     switch (kind) {
     case dependence::iid: return "iid";
@@ -39,7 +40,8 @@ inline constexpr std::size_t many_clusters = 30;
 
 /// The three standard errors of one mean, and which to believe.
 struct StandardErrors {
-    std::size_t n = 0, clusters = 0;
+    std::size_t n = 0,               ///< values
+        clusters = 0;                ///< chunks that they belong to
     std::size_t lag = 0;             ///< of the autocorrelation-consistent error
     std::optional<double> iid;       ///< nothing for n < 2
     std::optional<double> clustered; ///< nothing for fewer than 2 clusters
@@ -51,6 +53,7 @@ struct StandardErrors {
         if (clusters >= many_clusters) { return dependence::clustered; }
         return hac && iid && *hac < *iid ? dependence::iid : dependence::hac;
     }
+    /// The preferred error; nothing where that one does not exist.
     std::optional<double> value() const {
         return preferred() == dependence::clustered ? clustered : preferred() == dependence::hac ? hac : iid;
     }
@@ -116,7 +119,8 @@ struct HacOptions {
 };
 
 /// The three standard errors of the mean of x, whose positions belong to the given chunks. O(n lag).
-/// Throws std::invalid_argument when the chunks do not cover x in order. Precondition: finite values.
+/// Throws std::invalid_argument when the chunks do not cover x in order, or for a given lag above 0 that is not below
+/// n. Precondition: finite values.
 inline StandardErrors standard_errors(std::span<const double> x, std::span<const std::size_t> boundaries,
                                       const HacOptions& options = {}) {
     StandardErrors se;

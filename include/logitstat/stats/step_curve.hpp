@@ -15,7 +15,7 @@ namespace logitstat {
 /// `steps` holds one entry for each distinct gap of the reference, ascending, with D and M at a threshold equal to it.
 /// Both counts never increase along the curve, and both are 0 beyond the last step.
 struct StepCurve {
-    std::vector<DecidedCount> steps;
+    std::vector<DecidedCount> steps; ///< see above; empty for no positions
 
     /// D(t) and M(t) at any t >= 0. O(log steps).
     DecidedCount at(double threshold) const {

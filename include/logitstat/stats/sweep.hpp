@@ -29,6 +29,7 @@ struct DecidedCount {
         if (positions == 0) { return std::nullopt; }
         return static_cast<double>(mismatches) / static_cast<double>(positions);
     }
+    /// Same threshold, same counts.
     friend bool operator==(const DecidedCount&, const DecidedCount&) = default;
 };
 
@@ -79,7 +80,7 @@ inline std::vector<DecidedCount> margin_sweep(std::span<const double> margins, s
     return counts;
 }
 
-/// The sweep at a single threshold.
+/// The sweep at a single threshold. O(n). Throws as `threshold_sweep`.
 template <trace_like R, trace_like C>
 DecidedCount decided_mismatches(const R& reference, const C& candidate, double threshold) {
     return threshold_sweep(reference, candidate, std::span<const double>(&threshold, 1)).front();

@@ -21,6 +21,7 @@ namespace logitstat {
 /// The type that the harness kept its logits in.
 enum class storage_type { bfloat16, float16, float32 };
 
+/// The enumerator's name.
 constexpr std::string_view to_string(storage_type type) {
     switch (type) {
     case storage_type::bfloat16: return "bfloat16";
@@ -86,7 +87,8 @@ template <class Real> std::optional<storage_type> infer_storage(std::span<const 
     return storage_type::float32;
 }
 
-/// The gap between best and second in steps of the type at the best's magnitude, both first rounded to the type.
+/// The gap between best and second in steps of the type at the best's magnitude, both first rounded to the type. O(1).
+/// Precondition: finite.
 inline double gap_in_ulps(storage_type type, double best, double second) {
     const double top = rounded_to(type, best);
     return (top - rounded_to(type, second)) / spacing(type, top);

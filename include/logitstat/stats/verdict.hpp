@@ -18,6 +18,7 @@ enum class Verdict {
     inconclusive ///< too little evidence to judge; never counted as a pass
 };
 
+/// The enumerator's name.
 constexpr std::string_view to_string(Verdict verdict) {
     switch (verdict) {
     case Verdict::identical: return "identical";

@@ -15,8 +15,9 @@ namespace logitstat {
 
 /// One position where the arms choose different tokens, with everything needed to go and look.
 struct Disagreement {
-    std::size_t index = 0; ///< position in the trace, from 0
-    std::int32_t chunk = 0, pos = 0;
+    std::size_t index = 0;           ///< position in the trace, from 0
+    std::int32_t chunk = 0,          ///< index of its chunk
+        pos = 0;                     ///< position in the chunk
     token_id target = 0;             ///< the corpus token
     token_id reference_token = 0;    ///< the reference's best
     token_id candidate_token = 0;    ///< the candidate's best
@@ -28,7 +29,8 @@ struct Disagreement {
 /// The `limit` disagreements with the largest reference gap, largest first, equal gaps in trace order. The first one's
 /// gap G is the statement that needs no threshold: no mismatch at any threshold above G. Empty when the arms agree
 /// everywhere. `positions` is `disagreement_positions` or a subset of it. O(positions log limit).
-/// Throws std::invalid_argument when shapes do not fit or a gap is negative or not finite.
+/// Throws std::invalid_argument when shapes do not fit, a position is beyond the traces, or a gap is negative or not
+/// finite.
 template <trace_like R, trace_like C>
 std::vector<Disagreement> worst_disagreements(const R& reference, const C& candidate,
                                               std::span<const std::size_t> positions, std::size_t limit) {

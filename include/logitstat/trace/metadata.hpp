@@ -15,7 +15,7 @@ namespace logitstat {
 /// whose words are one list. A line without a value is a remark and is kept too.
 class Metadata {
   public:
-    using Line = std::vector<std::string>;
+    using Line = std::vector<std::string>; ///< its words, at least one
 
     /// Appends one line of words. An empty line is ignored.
     void add(Line words) {
@@ -33,8 +33,9 @@ class Metadata {
         return std::nullopt;
     }
 
-    const std::vector<Line>& lines() const noexcept { return lines_; }
-    bool empty() const noexcept { return lines_.empty(); }
+    const std::vector<Line>& lines() const noexcept { return lines_; } ///< in their order
+    bool empty() const noexcept { return lines_.empty(); }             ///< there is no line
+    /// The same words in the same lines in the same order.
     friend bool operator==(const Metadata&, const Metadata&) = default;
 
   private:

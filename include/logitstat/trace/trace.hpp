@@ -24,7 +24,7 @@ using token_id = std::int32_t;
 /// position's rank-(j+1) candidate, best first, so that a statistic reads only the planes it needs, contiguously.
 /// Building a view checks nothing; `check_shape` does.
 template <std::floating_point Real> struct TraceView {
-    using real_type = Real;
+    using real_type = Real; ///< of NLLs and logits
 
     std::span<const std::int32_t> chunk; ///< [n] chunk index
     std::span<const std::int32_t> pos;   ///< [n] position in the chunk
@@ -34,10 +34,12 @@ template <std::floating_point Real> struct TraceView {
     std::span<const Real> top_logits;    ///< [k][n], descending along k
     std::size_t k = 0;                   ///< candidates a position
 
-    std::size_t size() const noexcept { return nll.size(); }
+    std::size_t size() const noexcept { return nll.size(); } ///< n, positions
+    /// [n] the tokens of rank plane + 1. Precondition: plane < k.
     std::span<const token_id> ids(std::size_t plane) const { return top_ids.subspan(plane * size(), size()); }
+    /// [n] the logits of rank plane + 1. Precondition: plane < k.
     std::span<const Real> logits(std::size_t plane) const { return top_logits.subspan(plane * size(), size()); }
-    const TraceView& view() const noexcept { return *this; }
+    const TraceView& view() const noexcept { return *this; } ///< itself, as `trace_like` asks
 };
 
 /// Where a trace came from, for the report and for the like-for-like check.
@@ -45,8 +47,9 @@ struct TraceSource {
     std::string path = {};    ///< empty for a trace made in memory
     std::string skipped = {}; ///< lines ahead of the data that were neither metadata nor data, each with \n
     std::vector<std::string> warnings = {}; ///< what the reader noticed and could not decide
-    Metadata metadata = {};
+    Metadata metadata = {};                 ///< what the trace says of itself
 
+    /// Lines in `skipped`.
     std::size_t skipped_lines() const {
         return static_cast<std::size_t>(std::count(skipped.begin(), skipped.end(), '\n'));
     }
@@ -54,15 +57,16 @@ struct TraceSource {
 
 /// A trace that owns its columns (layout as TraceView) and knows its source.
 template <std::floating_point Real> struct Trace {
-    using real_type = Real;
+    using real_type = Real; ///< of NLLs and logits
 
-    Column<std::int32_t> chunk, pos;
-    Column<token_id> target;
-    Column<Real> nll;
-    Column<token_id> top_ids;
-    Column<Real> top_logits;
-    std::size_t k = 0;
-    TraceSource source;
+    Column<std::int32_t> chunk, ///< [n] chunk index
+        pos;                    ///< [n] position in the chunk
+    Column<token_id> target;    ///< [n] the corpus token that the position predicts
+    Column<Real> nll;           ///< [n] nats, -log softmax(logits)[target]
+    Column<token_id> top_ids;   ///< [k][n]
+    Column<Real> top_logits;    ///< [k][n], descending along k
+    std::size_t k = 0;          ///< candidates a position
+    TraceSource source;         ///< where it came from
 
     /// A trace of n positions and k candidates whose columns are all zero, to be filled by the caller.
     static Trace with_shape(std::size_t n, std::size_t k) {
@@ -77,7 +81,8 @@ template <std::floating_point Real> struct Trace {
         return trace;
     }
 
-    std::size_t size() const noexcept { return nll.size(); }
+    std::size_t size() const noexcept { return nll.size(); } ///< n, positions
+    /// The columns, until one of them changes its length.
     TraceView<Real> view() const noexcept { return {chunk, pos, target, nll, top_ids, top_logits, k}; }
 };
 

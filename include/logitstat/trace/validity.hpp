@@ -17,9 +17,9 @@ namespace logitstat {
 
 /// What is wrong with a trace, and where first.
 struct Defect {
-    std::string_view column; ///< as in TraceView
-    std::size_t position = 0;
-    std::string reason;
+    std::string_view column;  ///< as in TraceView
+    std::size_t position = 0; ///< from 0; the first that breaks the rule
+    std::string reason;       ///< in words, without column and position
 };
 
 /// The first rule that a trace breaks, column by column, or nothing: chunk, pos, target and token ids are not negative,
