@@ -265,7 +265,8 @@ inline void restore_indices(Comparison& result, std::span<const std::size_t> kep
 
 } // namespace detail
 
-/// Compares two traces that score the same tokens. O(n k) time, O(n) extra memory. Traces may be of different real
+/// Compares two traces that score the same tokens. O(n (k + lag)) time, plus O(replicates x chunks) for a bootstrap and
+/// O(n log n) for a step curve; O(n) extra memory, O(n k) where positions are skipped. Traces may be of different real
 /// types and of different k. Metadata and warnings are carried over from traces that have a `source`; views have none.
 /// Throws std::invalid_argument (a bad option, columns that do not fit, no position, a non-finite value under
 /// non_finite_policy::error, or a reference whose logits do not descend) and not_comparable (other tokens; with

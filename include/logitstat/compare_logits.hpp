@@ -39,7 +39,7 @@ struct CompareLogitsOptions {
 /// positions, and the divergences. P is the reference's distribution, Q the candidate's; KL and its kin in nats. A
 /// divergence is nothing where no position has a finite value, `delta_p` also where the targets are not known.
 struct LogitsComparison : Comparison {
-    KlConventions kl_conventions; ///< by which `kl` was taken
+    KlConventions kl_conventions;              ///< by which `kl` was taken
     std::optional<Distribution> kl,            ///< KL(P || Q), nats
         reverse_kl,                            ///< KL(Q || P), nats
         jensen_shannon,                        ///< nats, at most ln 2
@@ -134,8 +134,8 @@ inline LogitsComparison summarize_sound(const PairColumns& columns, const Compar
 
 } // namespace detail
 
-/// The statistics of rows that `score_pairs` has read; `censored` is [n] or empty, see LogitsPositions. O(n k). Throws
-/// as `compare`, and std::invalid_argument naming row, arm and reason of the first defect unless
+/// The statistics of rows that `score_pairs` has read; `censored` is [n] or empty, see LogitsPositions. O(n (k + lag)).
+/// Throws as `compare`, and std::invalid_argument naming row, arm and reason of the first defect unless
 /// options.compare.non_finite says to skip such positions (and then for columns that are not complete), or when
 /// `censored` has another length.
 inline LogitsComparison summarize(const PairColumns& columns, std::span<const std::uint8_t> censored,

@@ -29,7 +29,8 @@ LogitsComparison compare_logits(LogitsFile& reference, LogitsFile& candidate, co
     return compare_logits<Execution, Arch>(rows_of(reference), rows_of(candidate), positions, options);
 }
 
-/// The same with what the files themselves say of their positions; where neither holds targets, without them.
+/// The same with what the files themselves say of their positions; where neither holds targets, without them. Throws
+/// also as `joint_positions`.
 template <class Execution = preferred_execution, class Arch = simd::preferred_arch>
 LogitsComparison compare_logits(LogitsFile& reference, LogitsFile& candidate, CompareLogitsOptions options = {}) {
     const LogitsFile* const files[] = {&reference, &candidate};

@@ -33,7 +33,13 @@ struct MatrixPair {
 };
 
 /// The conclusion over all pairs, the worst first.
-enum class MatrixVerdict { fail, error, inconclusive, pass, identical };
+enum class MatrixVerdict {
+    fail,         ///< a pair fails
+    error,        ///< a pair could not be read or compared, or there is no pair
+    inconclusive, ///< a pair is inconclusive
+    pass,         ///< each pair passes or is identical
+    identical     ///< each pair is identical
+};
 
 /// The enumerator's name.
 constexpr std::string_view to_string(MatrixVerdict verdict) {
@@ -123,7 +129,7 @@ inline MatrixVerdict overall(const MatrixTotals& totals) {
 } // namespace detail
 
 /// Pools finished pairs: totals, Holm-adjusted p-values of the paired NLL tests, overall verdict. All comparisons must
-/// have been made with the same options. O(pairs). No pair at all is an error, not a pass.
+/// have been made with the same options. O(pairs log pairs). No pair at all is an error, not a pass.
 inline Matrix make_matrix(std::vector<MatrixPair> pairs, confidence_level confidence = confidence_level(0.95)) {
     Matrix matrix;
     matrix.confidence = confidence;

@@ -12,14 +12,17 @@
 /// vector expression (a row of a matrix, a Map), of float, double, Eigen::half or Eigen::bfloat16.
 namespace logitstat {
 
+/// An Eigen vector expression of logits.
 template <class L>
 concept eigen_logits =
     std::is_base_of_v<Eigen::DenseBase<L>, L> &&(L::IsVectorAtCompileTime != 0) && simd::logit_type<typename L::Scalar>;
 
+/// A sized range of logits that lie one after the other, and no expression of Eigen's.
 template <class L>
 concept contiguous_logits = !std::is_base_of_v<Eigen::EigenBase<L>, L> && std::ranges::contiguous_range<const L> &&
                             std::ranges::sized_range<const L> && simd::logit_type<std::ranges::range_value_t<L>>;
 
+/// One row of logits: what `score_row`, TraceBuilder and TraceRecorder take.
 template <class L>
 concept logits_row = eigen_logits<L> || contiguous_logits<L>;
 

@@ -36,7 +36,8 @@ struct PairColumns {
     std::vector<double> landed_delta;
     std::vector<double> landed_gap; ///< [n] how far that token's logit is below the candidate's best, >= 0
     std::vector<double> top_shared; ///< [n] share of the reference's top k that are among the candidate's, in [0, 1]
-    /// By position. Figures of such a position are NaN, so are the NLL and the logits of the arm that is to blame.
+    /// By position. Figures of such a position are NaN (rank, landed_delta and landed_gap have no meaning), so are the
+    /// NLL and the logits of the arm that is to blame.
     std::vector<PairDefect> defects;
     bool complete = true;       ///< false when reading stopped at a defect: rows that were not read are 0
     std::size_t vocabulary = 0; ///< V

@@ -30,7 +30,7 @@ struct ScorePairsOptions {
     std::size_t rows_at_once = 0; ///< read before `on_rows` is called; 0: of a few tens of megabytes
     /// Called from the calling thread each time that rows before `done` have been read for the last time.
     std::function<void(std::size_t done)> on_rows = {};
-    bool stop_at_defect = true; ///< after the rows that are in work when one turns up
+    bool stop_at_defect = true; ///< after the rows that are in work when one turns up; the columns beyond stay zero
 };
 
 namespace detail {

@@ -153,7 +153,8 @@ class KldFile {
     }
 
     /// Is the target of position i stored as q = 0? Then its true log p is what is stored or lower: its NLL is
-    /// censored. (In a row that spans less than the clamp this may be the true minimum: the file does not tell.)
+    /// censored. (In a row that spans less than the clamp this may be the true minimum: the file does not tell.) Throws
+    /// as `row`.
     bool is_censored(std::size_t i) const { return row(i).q[static_cast<std::size_t>(targets_[i])] == 0; }
 
     /// Where row i begins in the file, in bytes; i == size() is the end.

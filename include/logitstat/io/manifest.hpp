@@ -33,9 +33,10 @@ struct PairSpec {
 };
 
 /// Reads a manifest: tab-separated, the header line `name<TAB>tag<TAB>reference<TAB>candidate`, then a line a pair.
-/// Paths are relative to the manifest's folder. CRLF, blank lines and lines that begin with # are fine; a tag may be
-/// empty. Throws io_error when it cannot be opened; parse_error naming the line for another header, another number of
-/// fields, an empty name or path, a NUL byte, a (name, tag) that comes twice, or no pair at all.
+/// Paths are relative to the manifest's folder. CRLF, a UTF-8 byte order mark, blank lines and lines that begin with #
+/// are fine; a tag may be empty. Throws io_error when it cannot be opened; parse_error naming the line for another
+/// header, another number of fields, an empty name or path, a NUL byte, a (name, tag) that comes twice, or no pair at
+/// all.
 inline std::vector<PairSpec> read_manifest(const std::filesystem::path& path) {
     const MappedFile file(path);
     std::string_view rest = file.text();
@@ -82,9 +83,10 @@ inline std::vector<PairSpec> read_manifest(const std::filesystem::path& path) {
 /// Pairs the files of two folders (not their subfolders) whose names agree, sorted by name. With a pattern
 /// (ECMAScript), only files whose whole name matches take part, and what its groups capture decides: group 1 is the
 /// pair's name, the others joined by '-' its tag; without groups, or without a pattern, the file name itself. A file
-/// without a partner becomes a pair whose other path does not exist, so that it is reported and not forgotten. Throws
-/// io_error when a folder cannot be read, std::invalid_argument for a bad pattern, when two files of a folder get the
-/// same name and tag, or when nothing pairs up.
+/// without a partner becomes a pair whose other path does not exist, so that it is reported and not forgotten. Files
+/// that do not match are appended to `ignored`, where that is given. Throws io_error when a folder cannot be read,
+/// std::invalid_argument for a bad pattern, when two files of a folder get the same name and tag, or when nothing pairs
+/// up.
 inline std::vector<PairSpec> pair_folders(const std::filesystem::path& references,
                                           const std::filesystem::path& candidates, const std::string& pattern = "",
                                           std::vector<std::filesystem::path>* ignored = nullptr) {

@@ -33,7 +33,7 @@ inline std::filesystem::path behind_symbolic_links(const std::filesystem::path& 
 /// followed.
 class OutputFile {
   public:
-    /// Throws io_error when the temporary cannot be created.
+    /// Throws io_error when the path is a directory, its symbolic links do not end, or the temporary cannot be created.
     explicit OutputFile(const std::filesystem::path& path) : name_(path.string()) {
         namespace fs = std::filesystem;
         std::error_code ignored;

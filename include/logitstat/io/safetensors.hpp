@@ -152,9 +152,9 @@ inline std::string safetensors_header(std::span<const Tensor* const> tensors, co
 /// Writes a safetensors file, which appears under its name only when it is complete. The data begin at a multiple of 64
 /// and the tensors follow each other by descending element size, otherwise in the given order: so each is aligned for
 /// its type although the format allows no padding between them. O(bytes).
-/// Throws std::invalid_argument before the first byte when bytes do not fit type and shape, a name or a metadata key
-/// comes twice, a name is `__metadata__`, a string is not UTF-8, or a reader would refuse the header's size; io_error
-/// when the file cannot be written.
+/// Throws std::invalid_argument before the first byte when bytes do not fit type and shape, a shape has more than 64
+/// dimensions, a name or a metadata key comes twice, a name is `__metadata__`, a string is not UTF-8, or a reader would
+/// refuse the header's size; io_error when the file cannot be written.
 inline void write_safetensors(const std::filesystem::path& path, std::span<const Tensor> tensors,
                               const SafetensorsMetadata& metadata = {}) {
     const auto fail = [](const std::string& what, const std::string& name, const std::string& reason) {

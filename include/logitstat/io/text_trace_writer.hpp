@@ -38,7 +38,7 @@ inline void append_number(std::string& out, double value) {
 /// Writes a text trace: the skipped lines of the source, its metadata as `#` lines, then one line a position, floats
 /// with six decimals (a trace that was read from such a file is written back byte for byte). Throws
 /// std::invalid_argument before the first byte when a reader would refuse the result or take a line for something else.
-/// Whether `out` took the bytes is for the caller to check.
+/// Whether `out` took the bytes is for the caller to check. O(n k).
 template <trace_like T>
 void write_text_trace(std::ostream& out, const T& trace, const TraceSource& source, WriteOptions options = {}) {
     detail::require_writable(trace, options);

@@ -32,7 +32,7 @@ struct RowSummary {
 };
 
 /// Log-sum-exp and the k best logits of a row, in one streaming pass; the few blocks that may hold the best are looked
-/// at again afterwards. O(V + k log k). Precondition: k >= 1.
+/// at again afterwards. O(V + k log k log(V / k)) for logits in no particular order. Precondition: k >= 1.
 template <class Arch = preferred_arch, logit_type T> RowSummary summarize_row(std::span<const T> row, std::size_t k) {
     using Real = wide_t<T>;
     std::vector<Real> maxima;

@@ -43,6 +43,7 @@ template <trace_like T> std::vector<double> gaps(const T& trace) {
 
 /// Number of hard ties: positions whose two best logits are equal, g == 0, so that the first token is only an order of
 /// printing. O(n); exact, and free of the throws of `gaps` because equality needs no subtraction. NaN is no tie.
+/// Throws as `check_shape`.
 template <trace_like T> std::int64_t count_hard_ties(const T& trace) {
     check_shape(trace);
     const auto best = trace.view().logits(0);

@@ -38,7 +38,8 @@ constexpr std::string_view to_string(dependence kind) {
 /// VI, put "few" at 20 to 50).
 inline constexpr std::size_t many_clusters = 30;
 
-/// The three standard errors of one mean, and which to believe.
+/// The three standard errors of one mean, and which to believe. An error is nothing also where squares leave double's
+/// range.
 struct StandardErrors {
     std::size_t n = 0,               ///< values
         clusters = 0;                ///< chunks that they belong to
@@ -69,8 +70,9 @@ inline std::size_t default_lag(std::size_t n) {
 
 /// Clustered standard error of the mean of x: with e = x - mean and S_c the sum of e over cluster c of G,
 ///   var = G / (G - 1) sum S_c^2 / n^2   (Liang and Zeger 1986, doi:10.1093/biomet/73.1.13).
-/// With one position a cluster it is the iid error. Nothing for fewer than two clusters. `boundaries` as
-/// `cluster_boundaries`. O(n). Throws std::invalid_argument when they do not cover x in order.
+/// With one position a cluster it is the iid error. Nothing for fewer than two clusters, or when squares leave
+/// double's range. `boundaries` as `cluster_boundaries`. O(n). Throws std::invalid_argument when they do not cover x in
+/// order.
 inline std::optional<double> clustered_se(std::span<const double> x, std::span<const std::size_t> boundaries) {
     check_boundaries(boundaries, x.size());
     if (boundaries.size() < 3) { return std::nullopt; }

@@ -19,7 +19,11 @@
 namespace logitstat {
 
 /// The type that the harness kept its logits in.
-enum class storage_type { bfloat16, float16, float32 };
+enum class storage_type {
+    bfloat16, ///< 8 significant bits
+    float16,  ///< 11 significant bits
+    float32   ///< 24 significant bits
+};
 
 /// The enumerator's name.
 constexpr std::string_view to_string(storage_type type) {

@@ -15,7 +15,7 @@
 namespace logitstat {
 
 /// Throws std::invalid_argument, naming the arm, the first such position and the column, when a value is infinite or
-/// NaN. O(n k), memory bound.
+/// NaN. O(n k), memory bound. Precondition: `check_shape` passes.
 template <trace_like T> void require_finite(const T& trace, const std::string& arm = "trace") {
     const auto view = trace.view();
     const auto check = [&](auto column, const std::string& name) {
@@ -48,7 +48,7 @@ std::vector<std::size_t> finite_positions(const R& reference, const C& candidate
 }
 
 /// A trace of the given positions, in the given order, with the source of the original when it has one. O(size k).
-/// Throws std::invalid_argument for a position beyond the trace.
+/// Throws std::invalid_argument for a position beyond the trace, and as `check_shape`.
 template <trace_like T> Trace<typename T::real_type> subset(const T& trace, std::span<const std::size_t> positions) {
     check_shape(trace);
     check_positions(trace, positions);
