@@ -144,6 +144,9 @@ inline LogitsComparison summarize(const PairColumns& columns, std::span<const st
         throw std::invalid_argument(std::to_string(censored.size()) + " marks of censored targets for " +
                                     std::to_string(columns.size()) + " positions");
     }
+    if (!columns.complete && (columns.defects.empty() || options.compare.non_finite == non_finite_policy::skip)) {
+        throw std::invalid_argument("score_pairs stopped at a defect: not all rows were read");
+    }
     LogitsComparison result;
     const std::vector<std::size_t> kept = detail::sound_positions(columns);
     if (columns.defects.empty()) {

@@ -79,6 +79,7 @@ inline PairColumns subset(const PairColumns& columns, std::span<const std::size_
     }
     if (columns.has_targets()) { gather(columns.delta_p, chosen.delta_p); }
     gather(columns.rank, chosen.rank);
+    chosen.complete = columns.complete;
     chosen.vocabulary = columns.vocabulary;
     chosen.equal_logits = columns.equal_logits;
     return chosen;
