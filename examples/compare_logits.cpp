@@ -56,10 +56,12 @@ int main(int argc, char** argv) {
     cli::LogitsInput reference(app, "REFERENCE", "--reference-", "logits of the arm that is taken as right");
     cli::LogitsInput candidate(app, "CANDIDATE", "--candidate-", "logits of the arm that is examined");
     cli::PositionFlags positions(app);
-    std::string top_k = "8", threads = "0", top = "5";
+    std::string top_k = "8", threads = "0", top = "5", vocabulary = "0";
     const auto count = [&](const char* name, std::string& value, const char* help) {
         app.add_option(name, value, help)->type_name("N")->capture_default_str();
     };
+    count("--vocabulary", vocabulary,
+          "compare only the first N tokens of each row, where the arms are padded to different sizes; 0: all");
     count("--top-k", top_k, "best tokens of the top-k overlap; so many logits of each row must be finite");
     constexpr bool threaded = !std::is_same_v<logitstat::preferred_execution, logitstat::serial>;
     count("--threads", threads,
@@ -87,6 +89,7 @@ int main(int argc, char** argv) {
         logitstat::CompareLogitsOptions options{.compare = flags.options()};
         options.compare.worst = cli::number<std::size_t>("--top", top);
         options.top_k = cli::number<std::size_t>("--top-k", top_k);
+        options.vocabulary = cli::number<std::size_t>("--vocabulary", vocabulary);
         options.threads = cli::number<std::size_t>("--threads", threads);
         if (options.top_k < 2) { throw std::invalid_argument("--top-k: at least 2 are needed (see --help)"); }
         conventions.apply(options);

@@ -73,7 +73,9 @@ int main(int argc, char** argv) {
     app.add_option("--corpus", run.corpus, "metadata: the text")->type_name("TEXT");
     app.footer(
         "NLLs and logits of a binary trace are float32, or float64 where the logits are; a text trace has six\n"
-        "decimals. Log-probabilities of a .kld file are normalized, and its clamped targets are as stored.\n\n"
+        "decimals. Of a .kld file the NLLs are normalized, the log-probabilities as stored; it says so in the trace's "
+        "metadata,\n"
+        "with the number of clamped targets, whose NLLs are at least what is stored.\n\n"
         "Exit status: 0, or 2 for bad usage, logits that cannot be scored, or an output that could not be written.\n\n"
         "Example: logits_to_trace logits.npy run.tsv --targets tokens.npy --model some-4bit");
 
@@ -94,6 +96,14 @@ int main(int argc, char** argv) {
         }
         if (where.chunk.empty()) { logitstat::set_chunks(where, file.size(), file.size()); }
         describe_chunks(run, where);
+        if (file.kld() != nullptr) {
+            run.extra.push_back({"logits", "log_probabilities"});
+            if (const auto censored = where.censored_count(); censored > 0) {
+                run.extra.push_back({"censored_targets", std::to_string(censored)});
+                std::cerr << "logits_to_trace: warning: " << censored << " of " << file.size()
+                          << " targets are censored: their NLL is at least what the trace will say\n";
+            }
+        }
         const auto write = [&](auto trace) {
             trace.source.metadata = run.metadata(candidates);
             const logitstat::WriteOptions options{.keep_non_finite = keep};

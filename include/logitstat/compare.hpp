@@ -45,14 +45,16 @@ enum class non_finite_policy {
 
 /// What `compare` computes, by which rules it judges, and what it refuses.
 struct CompareOptions {
-    double decided_gap = 2.0;                                ///< logits: the threshold that the verdict looks at
-    std::vector<double> thresholds = {0.5, 1.0, 2.0};        ///< logits: the sweep
-    std::vector<double> ulps = {1, 2, 4};                    ///< steps of the storage type: the second sweep
-    std::optional<storage_type> storage = {};                ///< of the reference's logits; nothing: inferred from them
-    VerdictRules rules = {};                                 ///< what a pass asks for
-    confidence_level confidence{0.95};                       ///< of every interval and bound
-    std::size_t worst = 0;                                   ///< how many of the worst disagreements to list
-    quantile_rule quantiles = quantile_rule::floor_index;    ///< of the logit deltas
+    double decided_gap = 2.0;                         ///< logits: the threshold that the verdict looks at
+    std::vector<double> thresholds = {0.5, 1.0, 2.0}; ///< logits: the sweep
+    std::vector<double> ulps = {1, 2, 4};             ///< steps of the storage type: the second sweep
+    std::optional<storage_type> storage = {};         ///< of the reference's logits; nothing: inferred from them
+    VerdictRules rules = {};                          ///< what a pass asks for
+    confidence_level confidence{0.95};                ///< of every interval and bound
+    std::size_t worst = 0;                            ///< how many of the worst disagreements to list
+    /// Of the logit deltas, and of the distributions of full logits; nothing: floor_index for traces, as published
+    /// tables have it, linear for full logits.
+    std::optional<quantile_rule> quantiles = {};
     HacOptions hac = {};                                     ///< of the autocorrelation-consistent standard errors
     BootstrapOptions bootstrap = {};                         ///< 0 replicates: none
     non_finite_policy non_finite = non_finite_policy::error; ///< for positions with an infinity or NaN
@@ -224,7 +226,7 @@ void compute(Comparison& result, const R& reference, const C& candidate, const C
     const std::vector<std::uint8_t> differs = disagreements(reference, candidate);
     compute_ulps(result, reference, differs, options);
     compute_by_chunk(result, reference, candidate, differs, options);
-    result.logit_delta = logit_delta(reference, candidate, options.quantiles);
+    result.logit_delta = logit_delta(reference, candidate, options.quantiles.value_or(quantile_rule::floor_index));
     result.reference_perplexity = perplexity(reference, options.confidence, options.hac).value();
     result.candidate_perplexity = perplexity(candidate, options.confidence, options.hac).value();
     result.nll_difference = nll_difference(reference, candidate, options.confidence, options.hac).value();

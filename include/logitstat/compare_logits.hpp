@@ -28,10 +28,11 @@ namespace logitstat {
 /// What `compare_logits` computes, and how it walks over the rows.
 struct CompareLogitsOptions {
     /// Of everything that a pair of traces has, too; its quantile rule and errors serve the divergences as well.
-    CompareOptions compare = {.quantiles = quantile_rule::linear};
-    std::size_t top_k = 8;   ///< of the top-k overlap, and logits that must be finite in each row; at most V
-    std::size_t threads = 0; ///< 0: as many as there are, of oneTBB; without it one
-    KlConventions kl = {};   ///< departures from the definition of KL, see there; default: none
+    CompareOptions compare = {};
+    std::size_t vocabulary = 0; ///< compare only the first so many tokens, of rows that are padded; 0: all
+    std::size_t top_k = 8;      ///< of the top-k overlap, and logits that must be finite in each row; at most V
+    std::size_t threads = 0;    ///< 0: as many as there are, of oneTBB; without it one
+    KlConventions kl = {};      ///< departures from the definition of KL, see there; default: none
     std::function<void(std::size_t done, std::size_t total)> progress = {}; ///< rows; called from time to time
 };
 
@@ -102,11 +103,26 @@ inline std::vector<std::size_t> sound_positions(const PairColumns& columns) {
         "): " + (in_reference ? defect.reference : defect.candidate));
 }
 
+/// What figures say that no verdict looks at.
+inline void warn_of_figures(LogitsComparison& result) {
+    if (const std::int64_t infinite = result.kl ? result.kl->infinite : result.positions; infinite > 0) {
+        result.warnings.push_back("KL is infinite at " + std::to_string(infinite) +
+                                  (infinite == 1 ? " position" : " positions") +
+                                  ": the candidate rules out a token that the reference allows");
+    }
+    if (result.has_targets && result.reference_perplexity.value > static_cast<double>(result.vocabulary)) {
+        result.warnings.push_back(
+            "the reference's perplexity is above the size of the vocabulary, worse than guessing: "
+            "are these the targets of these logits?");
+    }
+}
+
 /// The statistics at positions none of which is a defect.
 inline LogitsComparison summarize_sound(const PairColumns& columns, const CompareOptions& options) {
     LogitsComparison result;
     static_cast<Comparison&>(result) = compare(columns.reference, columns.candidate, options);
-    use_full_ranks(result, columns, options.quantiles);
+    const quantile_rule rule = options.quantiles.value_or(quantile_rule::linear);
+    use_full_ranks(result, columns, rule);
     const auto full_rank = [&](Disagreement& at) { at.rank = static_cast<std::size_t>(columns.rank[at.index]); };
     if (result.largest_gap) { full_rank(*result.largest_gap); }
     std::ranges::for_each(result.worst, full_rank);
@@ -116,7 +132,7 @@ inline LogitsComparison summarize_sound(const PairColumns& columns, const Compar
         verdict_of(result.disagreements, result.decided, result.identical_data, options.rules, options.confidence);
     const std::vector<std::size_t> chunks = cluster_boundaries(columns.reference.chunk);
     const auto spread = [&](const std::vector<double>& column) {
-        return distribution(column, chunks, options.quantiles, options.confidence, options.hac);
+        return distribution(column, chunks, rule, options.confidence, options.hac);
     };
     result.kl = spread(columns.kl);
     result.reverse_kl = spread(columns.reverse_kl);
@@ -167,9 +183,10 @@ inline LogitsComparison summarize(const PairColumns& columns, std::span<const st
         };
         detail::note_skipped(result, count(&PairDefect::reference), count(&PairDefect::candidate),
                              std::ssize(columns.defects));
-        if (options.compare.strict) { detail::refuse_warnings(result); }
     }
     result.vocabulary = columns.vocabulary;
+    detail::warn_of_figures(result);
+    if (options.compare.strict) { detail::refuse_warnings(result); }
     result.kl_conventions = options.kl;
     if (!censored.empty()) {
         std::vector<std::size_t> known;
@@ -191,8 +208,14 @@ inline LogitsComparison summarize(const PairColumns& columns, std::span<const st
 /// ShardedLogits, DecodedKld), of the two arms maybe unlike. Positions without targets give everything that needs none.
 /// O(n V), one walk over the rows in order. Throws as `score_pairs` and `summarize`.
 template <class Execution = preferred_execution, class Arch = simd::preferred_arch>
-LogitsComparison compare_logits(const AnyRows& reference, const AnyRows& candidate, const LogitsPositions& positions,
-                                const CompareLogitsOptions& options = {}) {
+LogitsComparison compare_logits(const AnyRows& reference, const AnyRows& candidate,
+                                const LogitsPositions& positions = {}, const CompareLogitsOptions& options = {}) {
+    if (const std::size_t tokens = options.vocabulary; tokens > 0) {
+        CompareLogitsOptions of_all = options;
+        of_all.vocabulary = 0;
+        return compare_logits<Execution, Arch>(reference.first_tokens(tokens), candidate.first_tokens(tokens),
+                                               positions, of_all);
+    }
     ScorePairsOptions reading{.top_k = options.top_k, .threads = options.threads, .kl = options.kl};
     reading.stop_at_defect = options.compare.non_finite == non_finite_policy::error;
     if (options.progress) {

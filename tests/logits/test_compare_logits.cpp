@@ -154,6 +154,7 @@ struct Pair {
     Pair() {
         const Logits<float> noise(60, 50, 4, 0.3);
         for (std::size_t i = 0; i < b.values.size(); ++i) { b.values[i] += noise.values[i]; }
+        for (std::size_t i = 0; i < 60; ++i) { positions.target[i] = static_cast<token_id>(descending(a, i)[4]); }
     }
     LogitsComparison compare(const CompareLogitsOptions& options = {}) const {
         return compare_logits(a.view(), b.view(), positions, options);
@@ -291,7 +292,8 @@ TEST_CASE("a row without figures is refused by name, or left out and counted") {
                  if (t >= 6 && t != at_12) { p.a.at(12, t) = static_cast<float>(-infinity); }
              }
          }),
-         "reference: row 12 (chunk 0, pos 12): only 7 logits are finite, the best 8 are asked for"}};
+         "reference: row 12 (chunk 0, pos 12): only " + std::to_string(at_12 < 6 ? 6 : 7) +
+             " logits are finite, the best 8 are asked for"}};
     // What is left when the row is not there at all.
     Pair rest = good;
     rest.a.values.erase(rest.a.values.begin() + 12 * 50, rest.a.values.begin() + 13 * 50);
@@ -341,10 +343,12 @@ TEST_CASE("a row without figures is refused by name, or left out and counted") {
 
 TEST_CASE("a token that the candidate rules out makes KL infinite: counted, not averaged") {
     Pair pair;
-    pair.b.at(5, 20) = static_cast<float>(-infinity);
-    pair.b.at(9, 21) = static_cast<float>(-infinity);
-    pair.a.at(9, 21) = static_cast<float>(-infinity); // in both: probability 0 is no difference
-    pair.a.at(30, 22) = static_cast<float>(-infinity);
+    const auto last = [&](std::size_t row) { return descending(pair.a, row)[49]; };
+    const std::size_t in_both = last(9);
+    pair.b.at(5, last(5)) = static_cast<float>(-infinity);
+    pair.b.at(9, in_both) = static_cast<float>(-infinity);
+    pair.a.at(9, in_both) = static_cast<float>(-infinity); // probability 0 in both is no difference
+    pair.a.at(30, last(30)) = static_cast<float>(-infinity);
     const LogitsComparison c = pair.compare();
     CHECK(c.kl->infinite == 1);
     CHECK(c.reverse_kl->infinite == 1);
@@ -357,6 +361,9 @@ TEST_CASE("a token that the candidate rules out makes KL infinite: counted, not 
     CHECK(contains(text, "KL(Q || P) is infinite at 1 position"));
     CHECK_FALSE(contains(text, "inf "));
     CHECK(contains(logitstat::markdown_report(c), "infinite at 1 position"));
+    REQUIRE(c.warnings.size() == 1);
+    CHECK(contains(c.warnings[0], "KL is infinite at 1 position: the candidate rules out"));
+    CHECK_THROWS_AS(pair.compare({.compare = {.strict = true}}), not_comparable);
     // Ruled out is the reference's own choice: its logit has no finite delta.
     pair.b.at(14, descending(pair.a, 14)[0]) = static_cast<float>(-infinity);
     const LogitsComparison worse = pair.compare();
@@ -534,6 +541,47 @@ TEST_CASE("log-probabilities against raw logits: the delta is of log-probabiliti
         const auto best = descending(pair.a, i)[0];
         check_near(columns.landed_delta[i], q[best] - p[best], 3e-6);
     }
+}
+
+TEST_CASE("quantiles of full logits are linear, whatever else is asked for") {
+    const Pair pair;
+    const auto plain = pair.compare(), asking = pair.compare({.compare = {.decided_gap = 1.0}});
+    CHECK(asking.kl->quantiles == plain.kl->quantiles);
+    CHECK(asking.logit_delta.p50 == plain.logit_delta.p50);
+    const auto floor = pair.compare({.compare = {.quantiles = logitstat::quantile_rule::floor_index}});
+    CHECK(floor.kl->quantile(0.99) == floor.kl->max); // 0.99 * 60 is 59.4
+    CHECK(plain.kl->quantile(0.99) < plain.kl->max);
+}
+
+TEST_CASE("the first tokens of rows that are padded") {
+    const Pair pair;
+    Logits<double> padded(60, 53, 9);
+    for (std::size_t i = 0; i < 60; ++i) {
+        for (std::size_t t = 0; t < 50; ++t) { padded.at(i, t) = static_cast<double>(pair.b.exact(i, t)); }
+        padded.at(i, 51) = 1e30; // padding is not looked at
+        padded.at(i, 52) = not_a_number;
+    }
+    const auto c = compare_logits(pair.a.view(), padded.view(), pair.positions, {.vocabulary = 50});
+    CHECK(c.vocabulary == 50);
+    CHECK(c.kl->mean == doctest::Approx(pair.compare().kl->mean).epsilon(1e-6));
+    CHECK(c.ranks == pair.compare().ranks);
+    CHECK(contains(message_of<std::invalid_argument>(
+                       [&] { compare_logits(pair.a.view(), padded.view(), pair.positions, {.vocabulary = 51}); }),
+                   "the first 51 tokens of a vocabulary of 50"));
+}
+
+TEST_CASE("a perplexity worse than guessing is a warning: these may not be the targets") {
+    Pair pair;
+    CHECK(pair.compare().warnings.empty());
+    for (std::size_t i = 0; i < 60; ++i) {
+        pair.positions.target[i] = static_cast<token_id>(descending(pair.a, i)[45]);
+    }
+    REQUIRE(pair.compare().warnings.size() == 1);
+    CHECK(contains(pair.compare().warnings[0], "worse than guessing"));
+    const auto made = logitstat::positions_of(pair.positions.target, 20);
+    CHECK(made.target == pair.positions.target);
+    CHECK(made.chunk == pair.positions.chunk);
+    CHECK(made.pos == pair.positions.pos);
 }
 
 TEST_CASE("figures that every pair has, in the JSON of one") {

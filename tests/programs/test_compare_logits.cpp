@@ -246,6 +246,16 @@ TEST_CASE("compare_logits: a .kld reference, its censored targets") {
                                   "--quantiles", "linear-float"});
     CHECK((by_hand == conventional));
     CHECK(all.at("kl").at("mean") != conventional.at("kl").at("mean"));
+    const auto trace = folder.path("base.tsv");
+    const Finished made = test::run({LOGITS_TO_TRACE, base, trace, "--top-k", "2"});
+    CHECK(made.status == 0);
+    CHECK(made.err == "logits_to_trace: warning: 2 of 4 targets are censored: their NLL is at least what the trace "
+                      "will say\n");
+    CHECK(contains(read_file(trace), "# logits\tlog_probabilities\n# censored_targets\t2\n"));
+    const auto other = folder.path("other.tsv");
+    CHECK(test::run({LOGITS_TO_TRACE, candidate, other, "--top-k", "2", "--targets", trace}).status == 0);
+    CHECK(contains(test::run({COMPARE_TRACES, trace, other}).out,
+                   "not like for like: logits is log_probabilities in the reference, not stated in the candidate"));
     const json itself = figures({base, base});
     CHECK(itself.at("verdict") == "identical");
     CHECK(itself.at("identical_data") == true);
@@ -275,6 +285,14 @@ TEST_CASE("compare_logits: bad input is one line and status 2, and leaves no fil
     check_refused(run({f.reference, f.candidate, "--targets", f.candidate}), f.candidate);
     check_refused(run({f.reference, f.candidate, "--targets", shorter}), shorter);
     check_refused(run({f.reference}), "CANDIDATE is required");
+    check_refused(run({f.reference, f.candidate, "--candidate-tensor", "x"}), "an .npy file has no tensor called");
+    check_refused(run({f.reference, f.candidate, "--targets", f.tokens, "--targets-tensor", "x"}),
+                  "only safetensors files have tensors by name");
+    const auto trace = path("trace.safetensors");
+    CHECK(test::run({LOGITS_TO_TRACE, f.reference, trace, "--targets", f.tokens}).status == 0);
+    check_refused(run({trace, trace}), trace + ": a trace, not full logits");
+    check_refused(run({f.reference, f.candidate, "--vocabulary", "33"}), "the first 33 tokens of a vocabulary of 32");
+    CHECK(contains(run({f.reference, f.candidate, "--vocabulary", "31"}).out, "vocabulary of 31 tokens"));
     check_refused(run({f.reference, f.candidate, "--top-k", "1"}), "--top-k");
     check_refused(run({f.reference, f.candidate, "--top-k", "x"}), "--top-k: 'x' is not a whole number");
     check_refused(run({f.reference, f.candidate, "--threads", "-1"}), "--threads");

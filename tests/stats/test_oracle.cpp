@@ -148,7 +148,7 @@ void check(const Comparison& c, const Pair& pair, const CompareOptions& options)
     check_ranks(c.ranks, pair);
     CHECK(c.hard_ties == pair.hard_ties());
     CHECK(c.candidate_ties == pair.candidate_ties());
-    check_logit_delta(c.logit_delta, pair, options.quantiles);
+    check_logit_delta(c.logit_delta, pair, options.quantiles.value_or(logitstat::quantile_rule::floor_index));
     check_perplexity(c.reference_perplexity, pair.reference);
     check_perplexity(c.candidate_perplexity, pair.candidate);
     check_nll_difference(c.nll_difference, pair);
@@ -181,7 +181,7 @@ Comparison one_by_one(logitstat::TraceView<R> reference, logitstat::TraceView<C>
     c.ranks = logitstat::rank_distribution(reference, candidate, differ);
     c.hard_ties = logitstat::count_hard_ties(reference);
     c.candidate_ties = logitstat::count_candidate_ties(reference, candidate, differ);
-    c.logit_delta = logitstat::logit_delta(reference, candidate, options.quantiles);
+    c.logit_delta = logitstat::logit_delta(reference, candidate, options.quantiles.value());
     c.reference_perplexity = logitstat::perplexity(reference).value();
     c.candidate_perplexity = logitstat::perplexity(candidate).value();
     c.nll_difference = logitstat::nll_difference(reference, candidate).value();

@@ -182,6 +182,9 @@ inline LogitsPositions positions_of(const KldFile& file) {
         positions.chunk.push_back(static_cast<std::int32_t>(file.chunk(i)));
         positions.pos.push_back(static_cast<std::int32_t>(file.pos(i)));
         positions.censored.push_back(file.is_censored(i) ? 1 : 0);
+        if (i % 64 == 63) {
+            file.file().release(file.row_offset(i - 63), file.row_offset(i));
+        } // else all stay in memory
     }
     return positions;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -34,9 +35,18 @@ class LogitsShard {
     LogitsShard(MappedFile file, const std::string& name, const LogitsOptions& options)
         : file_(open(std::move(file), name)) {
         if (const auto* safetensors = std::get_if<SafetensorsFile>(&file_)) {
+            const std::pair<std::string, std::string> trace_mark("format", "logitstat-trace");
+            if (options.tensor.empty() &&
+                std::ranges::find(safetensors->metadata(), trace_mark) != safetensors->metadata().end()) {
+                throw parse_error(name,
+                                  "a trace, not full logits: traces are compared by compare() and compare_traces");
+            }
             tensor_ = choose_tensor(*safetensors, options.tensor, "logits", fits);
             if (const Tensor* found = named_targets(*safetensors)) { targets_ = target_values(*found, name); }
         } else {
+            if (!options.tensor.empty()) {
+                throw parse_error(name, "an .npy file has no tensor called " + excerpt(options.tensor));
+            }
             tensor_ = std::get<NpyFile>(file_).tensor();
         }
         const auto fail = [&](const std::string& reason) { throw parse_error(name, tensor_label(tensor_) + reason); };

@@ -36,6 +36,9 @@ inline LogitsPositions read_positions(const std::filesystem::path& path, const s
                                {trace.pos.begin(), trace.pos.end()},
                                {}};
     };
+    if (!tensor.empty() && !looks_like_safetensors(bytes)) {
+        throw parse_error(name, "only safetensors files have tensors by name, such as " + detail::excerpt(tensor));
+    }
     if (looks_like_npy(bytes)) {
         return {detail::target_values(NpyFile(std::move(file), name).tensor(), name), {}, {}, {}};
     }

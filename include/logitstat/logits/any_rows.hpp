@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
@@ -25,6 +26,21 @@ class AnyRows {
         : size_(rows.size()), vocabulary_(rows.vocabulary()), name_(std::move(name)) {
         if constexpr (requires { R::holds_log_probabilities; }) { log_probabilities_ = R::holds_log_probabilities; }
         row_ = [rows = std::move(rows)](std::size_t i) mutable -> AnyRow { return rows.row(i); };
+    }
+
+    /// The same rows without the tokens from `tokens` on: those that pad a vocabulary. Throws std::invalid_argument
+    /// when there are not so many.
+    AnyRows first_tokens(std::size_t tokens) const {
+        if (tokens == 0 || tokens > vocabulary_) {
+            throw std::invalid_argument("the first " + std::to_string(tokens) + " tokens of a vocabulary of " +
+                                        std::to_string(vocabulary_));
+        }
+        AnyRows fewer = *this;
+        fewer.vocabulary_ = tokens;
+        fewer.row_ = [row = row_, tokens](std::size_t i) -> AnyRow {
+            return std::visit([&](auto whole) -> AnyRow { return whole.first(tokens); }, row(i));
+        };
+        return fewer;
     }
 
     std::size_t size() const noexcept { return size_; }             ///< rows

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -39,6 +40,15 @@ inline void set_chunks(LogitsPositions& positions, std::size_t n, std::size_t ro
         positions.chunk[i] = static_cast<std::int32_t>(i / rows_per_chunk);
         positions.pos[i] = static_cast<std::int32_t>(i % rows_per_chunk);
     }
+}
+
+/// The positions of these targets, of chunks of `rows_per_chunk` rows, the last one maybe shorter. O(n). Throws as
+/// `set_chunks`.
+inline LogitsPositions positions_of(std::span<const token_id> targets, std::size_t rows_per_chunk) {
+    LogitsPositions positions;
+    positions.target.assign(targets.begin(), targets.end());
+    set_chunks(positions, targets.size(), rows_per_chunk);
+    return positions;
 }
 
 } // namespace logitstat

@@ -32,7 +32,7 @@ inline std::string markdown_report(const LogitsComparison& c) {
     };
     for (const auto& [key, name, figure_of] : divergences(c)) { add(name, *figure_of, 1, 6); }
     if (c.has_targets) { add("delta p of the target, points", c.delta_p, 100, 3); }
-    if (c.topk_overlap) { add("top-" + std::to_string(c.reference_k) + " overlap, %", c.topk_overlap, 100, 2); }
+    if (c.topk_overlap) { add("top-" + std::to_string(c.reference_k) + " overlap, %", c.topk_overlap, 100, 3); }
     out += "\n" + table(rows);
     rows = {{"figure", "value"}, {"vocabulary", std::to_string(c.vocabulary)}};
     if (c.delta_p_rms) {

@@ -52,7 +52,7 @@ class LogitsTextReport : public TextReport {
         if (full.topk_overlap) {
             const Distribution& d = *full.topk_overlap;
             line("  of the reference's best " + std::to_string(c.reference_k) + " tokens the candidate has " +
-                 mean_text(100 * d.mean, in_percent(d.se), 2, "+-") + " % among its own");
+                 mean_text(100 * d.mean, in_percent(d.se), 3, "+-") + " % among its own");
         }
         line("  largest difference of any logit: " + figure(full.logit_max, 6) + " (shift included)");
         if (full.kl) { line("  errors     " + which_error(full.kl->se)); }

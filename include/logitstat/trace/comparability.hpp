@@ -44,11 +44,12 @@ template <trace_like R, trace_like C> void require_comparable(const R& reference
 }
 
 /// What makes two comparable traces unlike: one sentence for each setting that changes the computation (tokens of the
-/// corpus, chunk_tokens, prefill, start_token, contiguous) and differs, or that only one side states. Model path,
+/// corpus, chunk_tokens, prefill, start_token, contiguous) or what the logits are (`logits`: log_probabilities) and
+/// differs, or that only one side states. Model path,
 /// device and k may differ: they are what users compare. Empty when the traces are like for like.
 inline std::vector<std::string> like_for_like_differences(const Metadata& reference, const Metadata& candidate) {
-    static constexpr std::array<std::string_view, 5> settings{"tokens", "chunk_tokens", "prefill", "start_token",
-                                                              "contiguous"};
+    static constexpr std::array<std::string_view, 6> settings{"tokens",      "chunk_tokens", "prefill",
+                                                              "start_token", "logits",       "contiguous"};
     const auto shown = [](const auto& value) { return value ? detail::excerpt(*value) : std::string("not stated"); };
     std::vector<std::string> differences;
     for (const std::string_view setting : settings) {
