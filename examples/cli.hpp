@@ -15,6 +15,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -79,12 +80,19 @@ inline CLI::Validator not_empty() {
     return CLI::Validator([](std::string& path) { return std::string(path.empty() ? "empty file name" : ""); }, "");
 }
 
+/// The file that writing to a name would write, whether it is there or not.
+inline std::filesystem::path canonical(const std::string& name) {
+    std::error_code none;
+    return std::filesystem::weakly_canonical(
+        std::filesystem::absolute(logitstat::detail::behind_symbolic_links(name), none), none);
+}
+
 /// True when writing to both names would lose one of them. Devices and pipes lose nothing; "-" is standard output.
 inline bool same_file(const std::string& a, const std::string& b) {
     namespace fs = std::filesystem;
     std::error_code none;
     return a != "-" && b != "-" && (!fs::exists(a, none) || fs::is_regular_file(a, none)) &&
-           fs::weakly_canonical(a, none) == fs::weakly_canonical(b, none);
+           canonical(a) == canonical(b);
 }
 
 /// "12 of 40 pairs" on one line of a terminal, once the work has taken a second; wiped at the end.
@@ -140,9 +148,8 @@ class CompareFlags {
         option("--max-rate", max_rate_, "R",
                "a mismatch rate in (0, 1] that a pass must exclude; while it does not, it is inconclusive");
         option("--confidence", confidence_, "C", "of every interval and bound, between 0 and 1")->capture_default_str();
-        option("--quantiles", quantiles_, "RULE", "rule for quantiles")
-            ->check(CLI::IsMember({"floor-index", "linear", "linear-float"}))
-            ->capture_default_str();
+        quantiles_option_ = option("--quantiles", quantiles_, "RULE", "rule for quantiles");
+        quantiles_option_->check(CLI::IsMember({"floor-index", "linear", "linear-float"}))->capture_default_str();
         option("--lag", lag_, "N",
                "lags of the autocorrelation-consistent error (default: by the number of positions)");
         app.add_flag("--separate-chunks", separate_,
@@ -173,12 +180,17 @@ class CompareFlags {
         o.confidence = named("--confidence", [&, value = number<double>("--confidence", confidence_)] {
             return logitstat::confidence_level(value);
         });
-        o.quantiles = quantiles_ == "linear"         ? logitstat::quantile_rule::linear
-                      : quantiles_ == "linear-float" ? logitstat::quantile_rule::linear_float
-                                                     : logitstat::quantile_rule::floor_index;
+        if (quantiles_option_->count() > 0) {
+            o.quantiles = quantiles_ == "linear"         ? logitstat::quantile_rule::linear
+                          : quantiles_ == "linear-float" ? logitstat::quantile_rule::linear_float
+                                                         : logitstat::quantile_rule::floor_index;
+        }
         if (!lag_.empty()) { o.hac.lag = number<std::size_t>("--lag", lag_); }
         o.hac.stop_at_chunk_borders = separate_;
         o.bootstrap.replicates = number<std::uint32_t>("--bootstrap", replicates_);
+        if (o.bootstrap.replicates > most_replicates) {
+            throw std::invalid_argument("--bootstrap: at most " + std::to_string(most_replicates) + " (see --help)");
+        }
         o.bootstrap.seed = number<std::uint32_t>("--seed", seed_);
         o.non_finite = skip_non_finite_ ? logitstat::non_finite_policy::skip : logitstat::non_finite_policy::error;
         o.strict = strict_;
@@ -190,6 +202,8 @@ class CompareFlags {
   private:
     std::string decided_ = "2", storage_ = "auto", max_mismatches_ = "0", min_decided_ = "1", max_rate_,
                 confidence_ = "0.95";
+    static constexpr std::uint32_t most_replicates = 1'000'000;
+    CLI::Option* quantiles_option_ = nullptr; // CLI11's, as long as the app
     std::string quantiles_, lag_, replicates_ = "2000", seed_ = "1";
     std::vector<std::string> thresholds_ = {"0.5,1,2"}, ulps_ = {"1,2,4"};
     bool separate_ = false, skip_non_finite_ = false, strict_ = false;
@@ -279,11 +293,20 @@ class Outputs {
     bool quiet_ = false;
 };
 
+/// The end from where nothing may be allocated and no destructor runs.
+[[noreturn]] inline void end_with(std::string_view message) {
+    if (write(STDERR_FILENO, message.data(), message.size()) < 0) { _exit(status_error); }
+    _exit(status_error);
+}
+
 /// Parses and runs. Errors are one line each on standard error and status 2; --help and --version are status 0.
 inline int run(CLI::App& app, int argc, char** argv, const std::function<int()>& program) {
     // A closed pipe or a file at its size limit is a failed write like any other, which cleans up behind itself.
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);
+    // What no exception tells: a mapped file that shrank, and a library's thread that could not be made.
+    std::signal(SIGBUS, [](int) { end_with("a file became shorter while it was read\n"); });
+    std::set_terminate([] { end_with("not enough memory or threads\n"); });
     // A closed standard stream must not become the number of a file that is opened later and take its text.
     int descriptor = 0;
     while ((descriptor = open("/dev/null", O_RDONLY)) >= 0 && descriptor <= STDERR_FILENO) {}
@@ -310,7 +333,9 @@ inline int run(CLI::App& app, int argc, char** argv, const std::function<int()>&
             fail(std::string_view(all).substr(start, end - start));
         }
         return status_error;
-    } catch (const std::exception& error) { return fail(error.what()); }
+    } catch (const std::bad_alloc&) { return fail("not enough memory"); } catch (const std::exception& error) {
+        return fail(error.what());
+    }
 }
 
 } // namespace cli

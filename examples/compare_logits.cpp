@@ -30,7 +30,7 @@ class ConventionFlags {
     void apply(logitstat::CompareLogitsOptions& options) const {
         if (name_ == "llama.cpp") {
             options.kl = logitstat::KlConventions::llama_cpp();
-            options.compare.quantiles = logitstat::quantile_rule::linear_float;
+            if (!options.compare.quantiles) { options.compare.quantiles = logitstat::quantile_rule::linear_float; }
         }
         if (!skip_below_.empty()) {
             const auto x = cli::number<double>("--kl-skip-below", skip_below_);

@@ -71,15 +71,12 @@ class PositionFlags {
         }
         std::optional<logitstat::NamedPositions> given;
         if (!targets_.empty()) { given = {logitstat::read_positions(targets_, tensor_), targets_}; }
-        auto positions = logitstat::joint_positions(given, files);
+        std::optional<std::size_t> rows;
         if (!chunk_rows_.empty()) {
-            const auto rows = number<std::size_t>("--chunk-rows", chunk_rows_);
-            named("--chunk-rows", [&] {
-                logitstat::set_chunks(positions, files.front()->size(), rows);
-                return 0;
-            });
+            rows = number<std::size_t>("--chunk-rows", chunk_rows_);
+            if (*rows == 0) { throw std::invalid_argument("--chunk-rows: a chunk of 0 rows"); }
         }
-        return positions;
+        return logitstat::joint_positions(given, files, rows);
     }
 
   private:

@@ -120,7 +120,9 @@ inline void warn_of_figures(LogitsComparison& result) {
 /// The statistics at positions none of which is a defect.
 inline LogitsComparison summarize_sound(const PairColumns& columns, const CompareOptions& options) {
     LogitsComparison result;
-    static_cast<Comparison&>(result) = compare(columns.reference, columns.candidate, options);
+    CompareOptions sound = options; // what cannot be compared has been left out: of the divergences, too
+    sound.non_finite = non_finite_policy::error;
+    static_cast<Comparison&>(result) = compare(columns.reference, columns.candidate, sound);
     const quantile_rule rule = options.quantiles.value_or(quantile_rule::linear);
     use_full_ranks(result, columns, rule);
     const auto full_rank = [&](Disagreement& at) { at.rank = static_cast<std::size_t>(columns.rank[at.index]); };
@@ -195,6 +197,7 @@ inline LogitsComparison summarize(const PairColumns& columns, std::span<const st
         if (result.censored_targets > 0 && !known.empty()) {
             CompareLogitsOptions inner = options;
             inner.compare.worst = 0;
+            if (inner.compare.hac.lag) { inner.compare.hac.lag = (std::min)(*inner.compare.hac.lag, known.size() - 1); }
             auto without = std::make_shared<LogitsComparison>(summarize(subset(columns, known), {}, inner));
             detail::restore_indices(*without, known);
             detail::restore_distribution_indices(*without, known);

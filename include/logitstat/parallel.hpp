@@ -40,14 +40,17 @@ struct serial {
 
 #if defined(LOGITSTAT_TBB)
 /// oneTBB's threads; each has a copy of the state. 0 threads: as many as the processor has; more than these are made,
-/// too.
+/// too, up to 64.
 struct threaded {
+    static constexpr std::size_t most_threads = 64; ///< unless the processor has more
+
     /// Threads, each with a copy of the state from its first row on.
     template <class State> class Workers {
       public:
         /// At most 1024 threads; 0: as many as the processor has.
         Workers(std::size_t threads, const State& state)
-            : count_((std::clamp<std::size_t>)(threads == 0 ? available_threads() : threads, 1, 1024)),
+            : count_((std::clamp<std::size_t>)(threads == 0 ? available_threads() : threads, 1,
+                                               (std::max)(most_threads, available_threads()))),
               limit_(::tbb::global_control::max_allowed_parallelism, (std::max)(count_, available_threads())),
               arena_(static_cast<int>(count_)), states_(state) {}
         /// f(state, i) for each i in [begin, end), in any order. An exception ends it, maybe after further rows.

@@ -553,6 +553,85 @@ TEST_CASE("quantiles of full logits are linear, whatever else is asked for") {
     CHECK(plain.kl->quantile(0.99) < plain.kl->max);
 }
 
+TEST_CASE(
+    "an NLL beyond the type that it is computed in is a defect, not a position that only some figures leave out") {
+    Logits<double> a(12, 20, 1), b(12, 20, 2);
+    LogitsPositions positions = some_positions(12, 20, 6);
+    const auto target = static_cast<std::size_t>(positions.target[3]);
+    a.at(3, (target + 1) % 20) = 1.7e308;
+    a.at(3, target) = -1.7e308;
+    CHECK(message_of<std::invalid_argument>([&] { compare_logits(a.view(), b.view(), positions); }) ==
+          "reference: row 3 (chunk 0, pos 3): its NLL is beyond the range of double");
+    const logitstat::CompareOptions skip{.non_finite = logitstat::non_finite_policy::skip};
+    const auto c = compare_logits(a.view(), b.view(), positions, {.compare = skip});
+    CHECK(c.positions == 11);
+    CHECK(c.skipped_non_finite == 1);
+    CHECK(c.reference_non_finite == 1);
+    CHECK(c.candidate_non_finite == 0);
+    CHECK(c.logit_delta.count == 11);
+    CHECK(c.kl->se.n == 11);
+    std::int64_t ranked = 0;
+    for (const auto& at : c.ranks) { ranked += at.count; }
+    CHECK(ranked == c.disagreements);
+    // The same where float is asked for, and double would do.
+    Logits<float> wide(12, 20, 1);
+    const Logits<float> other(12, 20, 2);
+    wide.at(3, (target + 1) % 20) = 3.4e38f;
+    wide.at(3, target) = -3.4e38f;
+    CHECK(compare_logits(wide.view(), other.view(), positions).positions == 12);
+    const auto conventional = compare_logits(wide.view(), other.view(), positions,
+                                             {.compare = skip, .kl = logitstat::KlConventions::llama_cpp()});
+    CHECK(conventional.positions == 11);
+    CHECK(conventional.kl->se.n == 11);
+    CHECK(contains(message_of<std::invalid_argument>([&] {
+                       compare_logits(wide.view(), other.view(), positions, {.kl = {.single_precision = true}});
+                   }),
+                   "row 3 (chunk 0, pos 3): its NLL is beyond the range of float"));
+    Logits<double> huge = b; // every figure of the row leaves float, no NLL need to
+    for (std::size_t t = 0; t < 20; ++t) { huge.at(5, t) *= 1e300; }
+    const auto kept =
+        compare_logits(b.view(), huge.view(), positions, {.compare = skip, .kl = {.single_precision = true}});
+    CHECK(kept.positions == 11);
+}
+
+TEST_CASE("a lag of all positions is none too many for those that a figure is left with") {
+    Pair pair;
+    for (std::size_t i = 0; i < 57; ++i) { pair.b.at(i, descending(pair.a, i)[49]) = static_cast<float>(-infinity); }
+    pair.positions.censored.assign(60, 1);
+    for (const std::size_t i : {1, 30, 59}) { pair.positions.censored[i] = 0; }
+    const auto c = pair.compare({.compare = {.hac = {.lag = 40}}});
+    CHECK(c.kl->infinite == 57);
+    CHECK(c.kl->se.n == 3);
+    CHECK(c.without_censored->positions == 3);
+    CHECK(c.total_variation->se.lag == 40);
+    CHECK_THROWS_AS(pair.compare({.compare = {.hac = {.lag = 60}}}), std::invalid_argument);
+}
+
+TEST_CASE("more rows than positions can be numbered are refused before anything is kept of them") {
+    struct ManyRows {
+        using value_type = float;
+        std::size_t size() const { return 3'000'000'000; }
+        std::size_t vocabulary() const { return 2; }
+        std::span<const float> row(std::size_t) const { return {}; }
+    };
+    CHECK(contains(message_of<std::invalid_argument>([] { compare_logits(ManyRows(), ManyRows()); }),
+                   "3000000000 rows are more than positions can be numbered"));
+}
+
+TEST_CASE("the overlap of many best tokens") {
+    const Pair pair;
+    const Logits<float> a(3, 200, 1), b(3, 200, 2);
+    const auto columns = score_pairs(a.view(), b.view(), {}, {.top_k = 150});
+    for (std::size_t i = 0; i < 3; ++i) {
+        const auto ours = descending(a, i), theirs = descending(b, i);
+        double shared = 0;
+        for (std::size_t j = 0; j < 150; ++j) {
+            shared += static_cast<double>(std::count(theirs.begin(), theirs.begin() + 150, ours[j]));
+        }
+        CHECK(columns.top_shared[i] == shared / 150);
+    }
+}
+
 TEST_CASE("the first tokens of rows that are padded") {
     const Pair pair;
     Logits<double> padded(60, 53, 9);

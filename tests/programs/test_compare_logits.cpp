@@ -204,6 +204,12 @@ TEST_CASE("compare_logits: shards, tensors by name, targets from any file, chunk
     check_refused(run({both, f.candidate}), "both: ");
     check_refused(run({both, f.candidate, "--reference-tensor", "no"}), "'no'");
 
+    // What is given goes before what files say.
+    const auto other_batches = f.folder.write("other", npy("<f4", "(2, 12, 32)", packed(eighths(true))));
+    check_refused(run({batched, other_batches}), "at row 6 the chunk is 1 in " + batched + ", 0 in " + other_batches);
+    CHECK((anonymous(figures({batched, other_batches, "--targets", f.tokens, "--chunk-rows", "6"})) ==
+           anonymous(expected)));
+
     // A trace as targets also says chunk and position.
     const auto trace = f.folder.path("trace.tsv");
     const Finished made = test::run({LOGITS_TO_TRACE, f.reference, trace, "--targets", f.tokens, "--chunk-rows", "6"});
@@ -245,6 +251,8 @@ TEST_CASE("compare_logits: a .kld reference, its censored targets") {
     const json by_hand = figures({base, candidate, "--as-stored", "--single-precision", "--kl-skip-below", "-16",
                                   "--quantiles", "linear-float"});
     CHECK((by_hand == conventional));
+    const json own_rule = figures({base, candidate, "--conventions", "llama.cpp", "--quantiles", "floor-index"});
+    CHECK(own_rule.at("kl").at("p25") != conventional.at("kl").at("p25"));
     CHECK(all.at("kl").at("mean") != conventional.at("kl").at("mean"));
     const auto trace = folder.path("base.tsv");
     const Finished made = test::run({LOGITS_TO_TRACE, base, trace, "--top-k", "2"});
@@ -304,6 +312,12 @@ TEST_CASE("compare_logits: bad input is one line and status 2, and leaves no fil
     check_refused(run({f.reference, f.candidate, "--targets", f.tokens, "--json", f.tokens}), "would overwrite");
     CHECK(read_file(f.reference) == npy("<f4", shape, packed(eighths(false))));
     CHECK(f.folder.names().count("report.json") == 0);
+    // One file by two names, neither of which is there.
+    check_refused(test::run({"sh", "-c", "cd \"$0\" && exec \"$@\"", f.folder.path(), COMPARE_LOGITS, f.reference,
+                             f.candidate, "--json", "o", "--markdown", "./o"}),
+                  "--json and --markdown name the same file");
+    check_refused(run({f.reference, f.candidate, "--bootstrap", "4294967295"}), "--bootstrap: at most 1000000");
+    CHECK(run({f.reference, f.candidate, "--threads", "1000"}).err == "");
     CHECK(run({"--help"}).status == 0);
     CHECK(contains(run({"--help"}).out, "Exit status"));
     CHECK(contains(run({"--version"}).out, "compare_logits "));

@@ -80,42 +80,66 @@ template <class Arch> class PairScorer {
         const simd::RowComparison pair = simd::compare_rows<Arch>(x, y, top_k_);
         PairDefect defect{i, row_defect(x, pair.reference, target, top_k_),
                           row_defect(y, pair.candidate, target, top_k_)};
-        const bool fine = defect.reference.empty() && defect.candidate.empty();
         fill_trace(columns_.reference, i, x, pair.reference, target, defect.reference);
         fill_trace(columns_.candidate, i, y, pair.candidate, target, defect.candidate);
-        const auto put = [&](std::vector<double>& column, double value) {
-            column[i] = fine ? value : std::numeric_limits<double>::quiet_NaN();
-        };
-        const simd::RowDivergence& d = pair.divergence;
-        put(columns_.kl, d.kl);
-        put(columns_.reverse_kl, d.reverse_kl);
-        put(columns_.jensen_shannon, d.jensen_shannon);
-        put(columns_.total_variation, d.total_variation);
-        put(columns_.logit_shift, d.logit_shift);
-        put(columns_.logit_rms, d.logit_rms);
-        put(columns_.logit_max, d.logit_max);
-        put(columns_.top_shared, static_cast<double>(pair.top_shared) / static_cast<double>(top_k_));
-        columns_.rank[i] = pair.rank;
-        if (fine) {
-            const double landed = value_at(y, pair.reference.best[0].id);
-            columns_.landed_gap[i] = pair.candidate.best[0].logit - landed;
-            columns_.landed_delta[i] = landed - pair.reference.best[0].logit;
-            if (state.reference.holds_log_probabilities() != state.candidate.holds_log_probabilities()) {
-                columns_.landed_delta[i] -= pair.candidate.sum.log_sum_exp() - pair.reference.sum.log_sum_exp();
-            }
-        }
-        if (target >= 0) {
-            put(columns_.delta_p, std::exp(-columns_.candidate.nll[i]) - std::exp(-columns_.reference.nll[i]));
-        }
-        if (fine && kl_.any()) {
-            kl_.single_precision ? follow_conventions<float>(state, i, x, y, pair, target)
-                                 : follow_conventions<double>(state, i, x, y, pair, target);
-        }
+        if (defect.reference.empty() && defect.candidate.empty()) { fill(state, i, x, y, pair, target, defect); }
+        const bool fine = defect.reference.empty() && defect.candidate.empty();
+        if (!fine) { spoil(i); }
         const bool same = std::memcmp(x.data(), y.data(), x.size_bytes()) == 0; // ends at the first difference
         if (fine && same) { return; }
         const std::lock_guard lock(mutex_);
         different_ = true;
         if (!fine) { defects_.push_back(std::move(defect)); }
+    }
+
+    /// The figures of a pair without a defect, or else the defect that they are.
+    template <class T>
+    void fill(const State& state, std::size_t i, std::span<const T> x, std::span<const T> y,
+              const simd::RowComparison& pair, std::int64_t target, PairDefect& defect) {
+        const simd::RowDivergence& d = pair.divergence;
+        columns_.kl[i] = d.kl;
+        columns_.reverse_kl[i] = d.reverse_kl;
+        columns_.jensen_shannon[i] = d.jensen_shannon;
+        columns_.total_variation[i] = d.total_variation;
+        columns_.logit_shift[i] = d.logit_shift;
+        columns_.logit_rms[i] = d.logit_rms;
+        columns_.logit_max[i] = d.logit_max;
+        columns_.top_shared[i] = static_cast<double>(pair.top_shared) / static_cast<double>(top_k_);
+        columns_.rank[i] = pair.rank;
+        const double landed = value_at(y, pair.reference.best[0].id);
+        columns_.landed_gap[i] = pair.candidate.best[0].logit - landed;
+        columns_.landed_delta[i] = landed - pair.reference.best[0].logit;
+        if (state.reference.holds_log_probabilities() != state.candidate.holds_log_probabilities()) {
+            columns_.landed_delta[i] -= pair.candidate.sum.log_sum_exp() - pair.reference.sum.log_sum_exp();
+        }
+        double &p_nll = columns_.reference.nll[i], &q_nll = columns_.candidate.nll[i];
+        if (target >= 0) { columns_.delta_p[i] = std::exp(-q_nll) - std::exp(-p_nll); }
+        if (kl_.any()) {
+            kl_.single_precision ? follow_conventions<float>(state, i, x, y, pair, target)
+                                 : follow_conventions<double>(state, i, x, y, pair, target);
+        }
+        const auto beyond = [&](std::string& reason, double nll) {
+            if (!simd::is_finite(nll)) {
+                reason = std::string("its NLL is beyond the range of ") + (kl_.single_precision ? "float" : "double");
+                columns_.reference.nll[i] = columns_.candidate.nll[i] = std::numeric_limits<double>::quiet_NaN();
+            }
+        };
+        const double p_figure = p_nll, q_figure = q_nll;
+        beyond(defect.reference, p_figure);
+        beyond(defect.candidate, q_figure);
+        if (!simd::is_finite(columns_.kl[i]) && !simd::is_infinite(columns_.kl[i])) {
+            defect.candidate = "KL is beyond what its conventions can be computed in";
+            columns_.candidate.nll[i] = std::numeric_limits<double>::quiet_NaN();
+        }
+    }
+
+    /// A position with a defect has no figures.
+    void spoil(std::size_t i) {
+        for (auto* column : {&columns_.kl, &columns_.reverse_kl, &columns_.jensen_shannon, &columns_.total_variation,
+                             &columns_.logit_shift, &columns_.logit_rms, &columns_.logit_max, &columns_.landed_delta,
+                             &columns_.landed_gap, &columns_.top_shared, &columns_.delta_p}) {
+            if (!column->empty()) { (*column)[i] = std::numeric_limits<double>::quiet_NaN(); }
+        }
     }
 
     template <class T> static double value_at(std::span<const T> row, std::int64_t token) {

@@ -90,8 +90,8 @@ PairColumns score_pairs(const AnyRows& reference, const AnyRows& candidate, Logi
                                     std::to_string(vocabulary) + ": at least 2 are needed");
     }
     const std::size_t top_k = (std::min)(options.top_k, vocabulary);
+    if (positions.chunk.empty()) { set_chunks(positions, n, n); } // refuses what is too many to be numbered
     PairColumns columns = PairColumns::with_shape(n, top_k, !positions.target.empty());
-    if (positions.chunk.empty()) { set_chunks(positions, n, n); }
     columns.vocabulary = vocabulary;
     for (const auto& [trace, rows] : {std::pair(&columns.reference, &reference), {&columns.candidate, &candidate}}) {
         trace->chunk = positions.chunk;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -148,6 +149,14 @@ class KldFile {
         // The writer gives the maximum q = 65535, and rounding in float loses 1e-5 at most.
         if (const double top = 65535.0 * row.scale + row.min_log_prob; top > 1e-3) {
             refuse("its largest log-probability is " + detail::shortest_text(top) + ", above 0");
+        } else {
+            // V probabilities that add up to 1 are neither all above 1/V nor all below it.
+            const double of_equals = -std::log(static_cast<double>(vocabulary_));
+            if (row.min_log_prob > of_equals + 0.1 || top < of_equals - 0.1) {
+                refuse("its log-probabilities lie between " + detail::shortest_text(row.min_log_prob) + " and " +
+                       detail::shortest_text(top) + ": they are no distribution over " + std::to_string(vocabulary_) +
+                       " tokens");
+            }
         }
         return row;
     }

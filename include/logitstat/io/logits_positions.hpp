@@ -34,12 +34,14 @@ inline LogitsPositions positions_of(const LogitsFile& file) {
 
 /// What is known of the positions of files that are to be compared: each column from the first source that has it, of
 /// `given` (a targets file; its targets are checked against the logits) and then the files in their order. A position
-/// is censored when it is in any file. O(rows).
+/// is censored when it is in any file. With `rows_per_chunk` the chunks are of so many rows, whatever the sources say.
+/// O(rows). Precondition: a file.
 ///
 /// Throws parse_error for given targets that do not fit the logits; not_comparable, naming both sources and the first
 /// row, when two sources disagree.
 inline LogitsPositions joint_positions(const std::optional<NamedPositions>& given,
-                                       std::span<const LogitsFile* const> files) {
+                                       std::span<const LogitsFile* const> files,
+                                       std::optional<std::size_t> rows_per_chunk = {}) {
     std::vector<NamedPositions> sources;
     if (given) {
         for (const LogitsFile* file : files) {
@@ -72,8 +74,12 @@ inline LogitsPositions joint_positions(const std::optional<NamedPositions>& give
         }
     };
     join(&LogitsPositions::target, "the target");
-    join(&LogitsPositions::chunk, "the chunk");
-    join(&LogitsPositions::pos, "the position in the chunk");
+    if (rows_per_chunk) {
+        set_chunks(joint, files.front()->size(), *rows_per_chunk);
+    } else {
+        join(&LogitsPositions::chunk, "the chunk");
+        join(&LogitsPositions::pos, "the position in the chunk");
+    }
     for (const NamedPositions& source : sources) {
         const auto& marks = source.positions.censored;
         joint.censored.resize((std::max)(joint.censored.size(), marks.size()));

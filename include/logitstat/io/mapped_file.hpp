@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <ios>
 #include <iterator>
 #include <new>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include <boost/interprocess/file_mapping.hpp>
 #include <boost/interprocess/mapped_region.hpp>
@@ -87,8 +89,13 @@ class MappedFile {
         std::ifstream stream(path, std::ios::binary);
         if (!stream) { throw io_error(path.string(), "cannot open"); }
         try {
-            buffer_.assign(std::istreambuf_iterator<char>(stream), {});
-        } catch (const std::bad_alloc&) { throw io_error(path.string(), "does not fit into memory"); }
+            std::vector<char> block(std::size_t{1} << 20);
+            while (stream.read(block.data(), std::ssize(block)), stream.gcount() > 0) {
+                buffer_.append(block.data(), static_cast<std::size_t>(stream.gcount()));
+            }
+        } catch (const std::bad_alloc&) {
+            throw io_error(path.string(), "does not fit into memory");
+        } catch (const std::ios_base::failure&) { throw io_error(path.string(), "cannot read"); }
         if (stream.bad()) { throw io_error(path.string(), "cannot read"); }
     }
 

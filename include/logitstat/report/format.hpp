@@ -77,11 +77,12 @@ inline std::string counted(std::int64_t n, std::string_view noun) {
     return std::to_string(n) + " " + std::string(noun) + (n == 1 ? "" : "s");
 }
 
+/// Cells of a table: what does not fit its column still stands apart from its neighbour.
 inline std::string pad_left(std::string text, std::size_t width) {
-    return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+    return std::string(text.size() < width ? width - text.size() : 1, ' ') + text;
 }
 inline std::string pad_right(std::string text, std::size_t width) {
-    return text.size() < width ? text + std::string(width - text.size(), ' ') : text;
+    return text + std::string(text.size() < width ? width - text.size() : 1, ' ');
 }
 
 /// Text from a file, safe to print: whatever could drive a terminal, break a line or table row or turn the text around

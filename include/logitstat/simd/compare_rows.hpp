@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "logitstat/simd/divergence.hpp"
 #include "logitstat/simd/rank_of.hpp"
@@ -26,7 +27,7 @@ struct RowComparison {
 
 /// Log-sum-exp, best tokens and divergences of a pair of rows: one pass over each, one over both (which a row of
 /// common size passes in the cache), and one over the candidate in the rare case that the reference's best token is not
-/// among its k best. O(V + k^2). Ties go to the lower id, in the ranks too.
+/// among its k best. O(V + k log k). Ties go to the lower id, in the ranks too.
 ///
 /// Rows cannot be compared that hold NaN or +infinity, whose first index is then in sum.refused, or no finite logit
 /// (best is empty or begins with -infinity): comparable() is false, and nothing beyond the two summaries is set.
@@ -39,7 +40,14 @@ RowComparison compare_rows(std::span<const R> reference, std::span<const C> cand
     const auto& ours = result.reference.best;
     const auto& theirs = result.candidate.best;
     const auto find = [&](std::int32_t id) { return std::ranges::find(theirs, id, &RankedLogit::id); };
-    for (const RankedLogit& token : ours) { result.top_shared += find(token.id) != theirs.end(); }
+    if (k <= 64) {
+        for (const RankedLogit& token : ours) { result.top_shared += find(token.id) != theirs.end(); }
+    } else { // quadratic no more
+        std::vector<std::int32_t> ids;
+        for (const RankedLogit& token : theirs) { ids.push_back(token.id); }
+        std::ranges::sort(ids);
+        for (const RankedLogit& token : ours) { result.top_shared += std::ranges::binary_search(ids, token.id); }
+    }
     const auto place = find(ours[0].id);
     result.rank = place != theirs.end() ? place - theirs.begin() + 1
                                         : rank_of<Arch>(candidate, static_cast<std::size_t>(ours[0].id));

@@ -74,7 +74,9 @@ inline std::optional<Distribution> distribution(std::span<const double> values, 
     }
     if (finite.empty()) { return std::nullopt; }
     result.mean = moments_of(std::span<const double>(finite)).mean;
-    result.se = standard_errors(finite, chunks, hac);
+    HacOptions lags = hac; // asked of all values; what is left may be shorter
+    if (lags.lag) { lags.lag = (std::min)(*lags.lag, finite.size() - 1); }
+    result.se = standard_errors(finite, chunks, lags);
     if (const auto se = result.se.value()) {
         result.interval = student_interval(result.mean, *se, result.se.df(), level);
     }
