@@ -263,7 +263,7 @@ TEST_CASE("compare_logits: a .kld reference, its censored targets") {
     const auto other = folder.path("other.tsv");
     CHECK(test::run({LOGITS_TO_TRACE, candidate, other, "--top-k", "2", "--targets", trace}).status == 0);
     CHECK(contains(test::run({COMPARE_TRACES, trace, other}).out,
-                   "not like for like: logits is log_probabilities in the reference, not stated in the candidate"));
+                   "not like for like: logits is 'log_probabilities' in the reference, not stated in the candidate"));
     const json itself = figures({base, base});
     CHECK(itself.at("verdict") == "identical");
     CHECK(itself.at("identical_data") == true);

@@ -92,8 +92,12 @@ TEST_CASE("counts, padding, ranks, places") {
     CHECK(counted(5'000'000'000, "line") == "5000000000 lines");
     CHECK(pad_left("ab", 4) == "  ab");
     CHECK(pad_right("ab", 4) == "ab  ");
-    CHECK(pad_left("abcde", 4) == " abcde"); // never cut, and apart from its neighbour
-    CHECK(pad_right("abcde", 4) == "abcde ");
+    CHECK(pad_left("abcde", 4) == "abcde"); // never cut
+    CHECK(pad_right("abcde", 4) == "abcde");
+    CHECK(cell_left("ab", 4) == "  ab");
+    CHECK(cell_left("abcd", 4) == " abcd"); // apart from its neighbour
+    CHECK(cell_right("ab", 4) == "ab  ");
+    CHECK(cell_right("abcde", 4) == "abcde ");
     CHECK(rank_name(1, 8) == "rank 1");
     CHECK(rank_name(12, 8) == "rank 12");
     CHECK(rank_name(std::nullopt, 8) == "beyond top-8");

@@ -77,12 +77,17 @@ inline std::string counted(std::int64_t n, std::string_view noun) {
     return std::to_string(n) + " " + std::string(noun) + (n == 1 ? "" : "s");
 }
 
-/// Cells of a table: what does not fit its column still stands apart from its neighbour.
 inline std::string pad_left(std::string text, std::size_t width) {
-    return std::string(text.size() < width ? width - text.size() : 1, ' ') + text;
+    return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 inline std::string pad_right(std::string text, std::size_t width) {
-    return text + std::string(text.size() < width ? width - text.size() : 1, ' ');
+    return text.size() < width ? text + std::string(width - text.size(), ' ') : text;
+}
+/// Cells of a table, as above: with a space at least, so that what does not fit its column stands apart from its
+/// neighbour. Precondition: width > 0.
+inline std::string cell_left(std::string text, std::size_t width) { return " " + pad_left(std::move(text), width - 1); }
+inline std::string cell_right(std::string text, std::size_t width) {
+    return pad_right(std::move(text), width - 1) + " ";
 }
 
 /// Text from a file, safe to print: whatever could drive a terminal, break a line or table row or turn the text around

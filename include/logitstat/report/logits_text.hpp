@@ -44,9 +44,9 @@ class LogitsTextReport : public TextReport {
                 continue;
             }
             const Distribution& d = **figure_of;
-            std::string row = "  " + pad_right(name, 22) + pad_right(mean_text(d.mean, d.se, 6, "+-"), 25);
-            for (const double p : {0.5, 0.9, 0.99, 0.999}) { row += pad_left(figure(d.quantile(p), 6), 10); }
-            line(row + pad_left(figure(d.max, 6), 10) + "  position " + std::to_string(d.max_index));
+            std::string row = "  " + pad_right(name, 22) + cell_right(mean_text(d.mean, d.se, 6, "+-"), 25);
+            for (const double p : {0.5, 0.9, 0.99, 0.999}) { row += cell_left(figure(d.quantile(p), 6), 10); }
+            line(row + cell_left(figure(d.max, 6), 10) + "  position " + std::to_string(d.max_index));
         }
         for (const std::string& text : infinite_texts(full)) { line("  " + text); }
         if (full.topk_overlap) {
@@ -68,7 +68,7 @@ class LogitsTextReport : public TextReport {
         const auto row = [&](const char* label, std::initializer_list<double> probabilities) {
             std::string text = "  " + pad_right(label, 11);
             for (const double p : probabilities) {
-                text += pad_right("p" + shortest(100 * p) + " " + fixed(100 * d.quantile(p), 3), 18);
+                text += cell_right("p" + shortest(100 * p) + " " + fixed(100 * d.quantile(p), 3), 18);
             }
             text.erase(text.find_last_not_of(' ') + 1);
             return text;
@@ -89,7 +89,7 @@ class LogitsTextReport : public TextReport {
         }
         line("  " + pad_right("", 22) + pad_right("all positions", 28) + "without the censored");
         for (const std::vector<std::string>& row : censored_rows(full, "+-")) {
-            line("  " + pad_right(row[0], 22) + pad_right(row[1], 28) + row[2]);
+            line("  " + pad_right(row[0], 22) + cell_right(row[1], 28) + row[2]);
         }
         line("  neither is right: clamped NLLs are too small, and without them the hardest tokens are missing");
     }

@@ -133,8 +133,8 @@ class TextReport {
         line(first_heading + "   decided  mismatches       rate   at " + level(c.confidence) + " confidence");
         for (const DecidedCount& at : counts) {
             const bool marked = marks_verdict && at.threshold == c.decided.threshold;
-            line(pad_left(shortest(at.threshold), 12) + pad_left(std::to_string(at.positions), 10) +
-                 pad_left(std::to_string(at.mismatches), 12) + pad_left(percent(at.rate()), 11) + "   " +
+            line(cell_left(shortest(at.threshold), 12) + cell_left(std::to_string(at.positions), 10) +
+                 cell_left(std::to_string(at.mismatches), 12) + cell_left(percent(at.rate()), 11) + "   " +
                  (marked ? pad_right(bounds(c.rate(at)), 34) + "<- verdict" : bounds(c.rate(at))));
         }
     }
@@ -143,8 +143,8 @@ class TextReport {
         if (c.ranks.empty()) { return; }
         heading("Where the reference's token landed in the candidate, at the disagreements");
         for (const auto& [name, count] : rank_rows(c)) {
-            line("  " + pad_right(name, c.vocabulary > 0 ? 22 : 14) + pad_left(std::to_string(count), 8) +
-                 pad_left(percent(static_cast<double>(count) / static_cast<double>(c.disagreements), 1), 10));
+            line("  " + pad_right(name, c.vocabulary > 0 ? 22 : 14) + cell_left(std::to_string(count), 8) +
+                 cell_left(percent(static_cast<double>(count) / static_cast<double>(c.disagreements), 1), 10));
         }
         line("  candidate ties: at " + std::to_string(c.candidate_ties) +
              " of them the candidate gives both tokens the same logit");
@@ -156,10 +156,10 @@ class TextReport {
         line("    position     chunk       pos    target  reference  candidate         gap        ulps  rank in "
              "candidate");
         for (const Disagreement& d : c.worst) {
-            line(pad_left(std::to_string(d.index), 12) + pad_left(std::to_string(d.chunk), 10) +
-                 pad_left(std::to_string(d.pos), 10) + pad_left(c.has_targets ? std::to_string(d.target) : "-", 10) +
-                 pad_left(std::to_string(d.reference_token), 11) + pad_left(std::to_string(d.candidate_token), 11) +
-                 pad_left(figure(d.gap, 6), 12) + pad_left(d.ulps ? fixed(*d.ulps, 1) : "n/a", 12) + "  " +
+            line(cell_left(std::to_string(d.index), 12) + cell_left(std::to_string(d.chunk), 10) +
+                 cell_left(std::to_string(d.pos), 10) + cell_left(c.has_targets ? std::to_string(d.target) : "-", 10) +
+                 cell_left(std::to_string(d.reference_token), 11) + cell_left(std::to_string(d.candidate_token), 11) +
+                 cell_left(figure(d.gap, 6), 12) + cell_left(d.ulps ? fixed(*d.ulps, 1) : "n/a", 12) + "  " +
                  (d.rank ? std::to_string(*d.rank) : rank_name(d.rank, c.candidate_k)));
         }
     }
@@ -225,8 +225,8 @@ class TextReport {
         heading("Noise floor: what a second run of the reference moves");
         line("  " + pad_right("figure", 32) + pad_left("candidate", 13) + pad_left("rerun", 13));
         for (const NoiseFigure& f : c.noise) {
-            line("  " + pad_right(f.name, 32) + pad_left(figure(f.candidate, 6), 13) +
-                 pad_left(figure(f.floor, 6), 13) + (f.beyond ? "   beyond the floor" : "   within it"));
+            line("  " + pad_right(f.name, 32) + cell_left(figure(f.candidate, 6), 13) +
+                 cell_left(figure(f.floor, 6), 13) + (f.beyond ? "   beyond the floor" : "   within it"));
         }
     }
 
