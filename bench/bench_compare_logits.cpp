@@ -97,7 +97,7 @@ template <class Work> auto in_threads(std::size_t threads, Work work) {
 }
 
 void report(benchmark::State& state) {
-    const auto positions = static_cast<std::int64_t>(state.iterations() * pairs);
+    const auto positions = state.iterations() * static_cast<std::int64_t>(pairs);
     state.SetItemsProcessed(positions);
     state.SetBytesProcessed(positions * static_cast<std::int64_t>(2 * vocabulary * sizeof(float)));
 }
