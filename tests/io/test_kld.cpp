@@ -71,12 +71,10 @@ TEST_CASE("kld: rows that are no distribution are refused") {
     };
     row_of(0, -1.0986123f, {0, 0, 0});
     row_of(0.0001f, -7.0f, {65535, 0, 100});
-    for (const auto& [scale, min] :
-         {std::pair(0.f, 0.f), {0.f, -50.f}, {0.f, -1e30f}, {1e-6f, -0.5f}, {0.0001f, -20.f}}) {
-        CAPTURE(min);
-        const std::string message = message_of<parse_error>([&, scale = scale, min = min] {
-            row_of(scale, min, {65535, 0, 100});
-        });
+    const std::pair<float, float> wrong[] = {{0.f, 0.f}, {0.f, -50.f}, {0.f, -1e30f}, {1e-6f, -0.5f}, {0.0001f, -20.f}};
+    for (const std::pair<float, float>& row : wrong) {
+        CAPTURE(row.second);
+        const std::string message = message_of<parse_error>([&] { row_of(row.first, row.second, {65535, 0, 100}); });
         CHECK(contains(message, "they are no distribution over 3 tokens"));
     }
 }

@@ -246,9 +246,9 @@ TEST_CASE("a rank beyond the top k is known") {
 TEST_CASE("neither threads nor the stretches of a walk can be seen in the result") {
     const Pair pair;
     const std::string alone = all_of(compare_logits<logitstat::serial>(pair.a.view(), pair.b.view(), pair.positions));
-    for (const std::size_t threads : {0, 1, 2, 3, 8}) {
+    for (const std::size_t threads : {0u, 1u, 2u, 3u, 8u}) {
         CHECK((all_of(pair.compare({.threads = threads})) == alone));
-        for (const std::size_t rows : {1, 7, 59, 60, 1000}) {
+        for (const std::size_t rows : {1u, 7u, 59u, 60u, 1000u}) {
             std::vector<std::size_t> seen;
             const auto columns = score_pairs(
                 pair.a.view(), pair.b.view(), pair.positions,
@@ -263,7 +263,7 @@ TEST_CASE("neither threads nor the stretches of a walk can be seen in the result
 
 TEST_CASE("of rows that cannot be read, the first is told") {
     const Pair pair;
-    for (const std::size_t threads : {1, 4}) {
+    for (const std::size_t threads : {1u, 4u}) {
         const auto message = message_of<logitstat::parse_error>(
             [&] { compare_logits(pair.a.view(), BrokenRows{&pair.b}, pair.positions, {.threads = threads}); });
         CHECK(contains(message, "row 17 is torn"));
@@ -375,7 +375,7 @@ TEST_CASE("a token that the candidate rules out makes KL infinite: counted, not 
 TEST_CASE("censored targets: figures with and without them") {
     Pair pair;
     pair.positions.censored.assign(60, 0);
-    for (const std::size_t i : {3, 21, 22, 59}) { pair.positions.censored[i] = 1; }
+    for (const std::size_t i : {3u, 21u, 22u, 59u}) { pair.positions.censored[i] = 1; }
     const LogitsComparison c = pair.compare();
     CHECK(c.censored_targets == 4);
     CHECK(c.positions == 60);
@@ -598,7 +598,7 @@ TEST_CASE("a lag of all positions is none too many for those that a figure is le
     Pair pair;
     for (std::size_t i = 0; i < 57; ++i) { pair.b.at(i, descending(pair.a, i)[49]) = static_cast<float>(-infinity); }
     pair.positions.censored.assign(60, 1);
-    for (const std::size_t i : {1, 30, 59}) { pair.positions.censored[i] = 0; }
+    for (const std::size_t i : {1u, 30u, 59u}) { pair.positions.censored[i] = 0; }
     const auto c = pair.compare({.compare = {.hac = {.lag = 40}}});
     CHECK(c.kl->infinite == 57);
     CHECK(c.kl->se.n == 3);

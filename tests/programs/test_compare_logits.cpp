@@ -165,8 +165,8 @@ TEST_CASE("compare_logits: all formats and types of the same logits give the sam
     }
     for (const auto& [ours, reference] : files) {
         for (const auto& [theirs, candidate] : files) {
-            CAPTURE(ours);
-            CAPTURE(theirs);
+            const std::string types = ours + " and " + theirs;
+            CAPTURE(types);
             const json got = anonymous(figures({reference.first, candidate.second, "--targets", f.tokens}));
             CHECK(got.at("sweep") == expected.at("sweep"));
             CHECK(got.at("ranks") == expected.at("ranks"));
