@@ -85,7 +85,7 @@ def as_unit(number, text):
     """The block as part of one translation unit, and its #include lines."""
     includes = [line for line in text.split("\n") if line.startswith("#include")]
     body = "\n".join("" if line.startswith("#include") else line for line in text.split("\n"))
-    defines = re.search(r"^(?:int|void|auto|template)\b[^;=]*\([^;]*\)[^;]*\{?$", body, re.M)
+    defines = re.search(r"^(?:int|void|auto|double|template)\b[^;={]*\([^;{]*\{", body, re.M)
     if not defines:
         body = (
             "inline void block([[maybe_unused]] const logitstat::Trace<double>& reference, "
