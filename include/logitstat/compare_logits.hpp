@@ -173,9 +173,6 @@ inline LogitsComparison summarize(const PairColumns& columns, std::span<const st
         if (options.compare.non_finite == non_finite_policy::error) {
             detail::throw_defect(columns, columns.defects.front());
         }
-        if (!columns.complete) {
-            throw std::invalid_argument("score_pairs stopped at a defect: not all rows were read");
-        }
         if (kept.empty()) { throw std::invalid_argument("no position is finite in both arms"); }
         result = detail::summarize_sound(subset(columns, kept), options.compare);
         detail::restore_indices(result, kept);

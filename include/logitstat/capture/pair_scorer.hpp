@@ -10,6 +10,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -33,8 +34,7 @@ template <class Arch> class PairScorer {
     /// What one thread needs of its own.
     struct State {
         AnyRows reference, candidate;
-        std::vector<float> wide_reference, wide_candidate; ///< rows of unlike types as one type
-        std::vector<double> doubles_reference, doubles_candidate;
+        std::tuple<std::vector<float>, std::vector<double>> wide_reference, wide_candidate; ///< rows of unlike types
     };
 
     /// Fills position i. May be called for different positions at the same time.
@@ -43,11 +43,10 @@ template <class Arch> class PairScorer {
             [&]<class R, class C>(std::span<const R> x, std::span<const C> y) {
                 if constexpr (std::is_same_v<R, C>) {
                     score_rows(state, i, x, y);
-                } else { // exact, and kernels for pairs of unlike types need not be compiled
-                    constexpr bool as_double = std::is_same_v<R, double> || std::is_same_v<C, double>;
-                    auto& a = select<as_double>(state.doubles_reference, state.wide_reference);
-                    auto& b = select<as_double>(state.doubles_candidate, state.wide_candidate);
-                    using Wide = typename std::remove_reference_t<decltype(a)>::value_type;
+                } else { // as one type, exactly: equal logits are then equal bytes, and less is compiled
+                    using Wide = decltype(simd::wide_t<R>() + simd::wide_t<C>()); // double where either is
+                    auto& a = std::get<std::vector<Wide>>(state.wide_reference);
+                    auto& b = std::get<std::vector<Wide>>(state.wide_candidate);
                     a.resize(x.size());
                     b.resize(y.size());
                     std::ranges::transform(x, a.begin(), [](R z) { return static_cast<Wide>(simd::widen(z)); });
@@ -67,14 +66,6 @@ template <class Arch> class PairScorer {
     bool found_difference() const { return different_; }
 
   private:
-    template <bool First, class A, class B> static auto& select(A& a, B& b) {
-        if constexpr (First) {
-            return a;
-        } else {
-            return b;
-        }
-    }
-
     template <class T> void score_rows(const State& state, std::size_t i, std::span<const T> x, std::span<const T> y) {
         const std::int64_t target = positions_.target.empty() ? -1 : positions_.target[i];
         const simd::RowComparison pair = simd::compare_rows<Arch>(x, y, top_k_);
@@ -118,18 +109,16 @@ template <class Arch> class PairScorer {
             kl_.single_precision ? follow_conventions<float>(state, i, x, y, pair, target)
                                  : follow_conventions<double>(state, i, x, y, pair, target);
         }
-        const auto beyond = [&](std::string& reason, double nll) {
-            if (!simd::is_finite(nll)) {
-                reason = std::string("its NLL is beyond the range of ") + (kl_.single_precision ? "float" : "double");
-                columns_.reference.nll[i] = columns_.candidate.nll[i] = std::numeric_limits<double>::quiet_NaN();
-            }
+        const auto blame = [](std::string& reason, double& nll, const char* why) {
+            reason = why;
+            nll = std::numeric_limits<double>::quiet_NaN();
         };
-        const double p_figure = p_nll, q_figure = q_nll;
-        beyond(defect.reference, p_figure);
-        beyond(defect.candidate, q_figure);
+        const char* const beyond =
+            kl_.single_precision ? "its NLL is beyond the range of float" : "its NLL is beyond the range of double";
+        if (!simd::is_finite(p_nll)) { blame(defect.reference, p_nll, beyond); }
+        if (!simd::is_finite(q_nll)) { blame(defect.candidate, q_nll, beyond); }
         if (!simd::is_finite(columns_.kl[i]) && !simd::is_infinite(columns_.kl[i])) {
-            defect.candidate = "KL is beyond what its conventions can be computed in";
-            columns_.candidate.nll[i] = std::numeric_limits<double>::quiet_NaN();
+            blame(defect.candidate, q_nll, "KL is beyond what its conventions can be computed in");
         }
     }
 

@@ -102,7 +102,7 @@ PairColumns score_pairs(const AnyRows& reference, const AnyRows& candidate, Logi
     using Scorer = detail::PairScorer<Arch>;
     Scorer scorer(positions, top_k, options.kl, columns);
     typename Execution::template Workers<typename Scorer::State> workers(options.threads,
-                                                                         {reference, candidate, {}, {}, {}, {}});
+                                                                         {reference, candidate, {}, {}});
     std::mutex mutex;
     std::pair<std::size_t, std::exception_ptr> failed{n, nullptr}; // the first row that could not be read
     const std::size_t stretch = options.rows_at_once > 0
