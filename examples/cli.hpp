@@ -35,6 +35,14 @@ namespace cli {
 
 inline constexpr int status_error = 2; // bad usage, unreadable or incomparable input: never mistaken for a verdict
 
+/// What a program that compares one pair says of its exit status, for the end of --help.
+inline const std::string verdict_statuses =
+    "Exit status:\n"
+    "  0  identical (every best token agrees) or pass (no more decided mismatches than allowed)\n"
+    "  1  fail (more mismatches at decided positions than allowed)\n"
+    "  2  bad usage, unreadable or incomparable input, or a report that could not be written\n"
+    "  3  inconclusive (too little evidence: no decided position, or not what the options ask for)\n\n";
+
 /// The whole text as a number. CLI11 would read "" as 0 and "-1" as a huge count, and a gate must not guess.
 template <class Number> Number number(const std::string& option, std::string_view text) {
     const std::size_t first = std::min(text.find_first_not_of(' '), text.size());

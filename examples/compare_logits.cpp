@@ -74,14 +74,12 @@ int main(int argc, char** argv) {
     outputs.add(app, "--json", "also write all figures as JSON");
     outputs.add(app, "--markdown", "also write a Markdown report");
     app.footer(
-        "Rows are [n, V] or [batch, n, V] of float16, bfloat16, float32 or float64, or those of a .kld file; the two\n"
-        "arms may be of different formats. Files larger than memory are no problem. Without targets anywhere\n"
-        "there is no perplexity, NLL difference, accuracy or probability of the target.\n\n"
-        "Exit status:\n"
-        "  0  identical (every best token agrees) or pass (no more decided mismatches than allowed)\n"
-        "  1  fail (more mismatches at decided positions than allowed)\n"
-        "  2  bad usage, unreadable or incomparable input, or a report that could not be written\n"
-        "  3  inconclusive (too little evidence: no decided position, or not what the options ask for)\n\n"
+        std::string(
+            "Rows are [n, V] or [batch, n, V] of float16, bfloat16, float32 or float64, or those of a .kld file; the "
+            "two\n"
+            "arms may be of different formats. Files larger than memory are no problem. Without targets anywhere\n"
+            "there is no perplexity, NLL difference, accuracy or probability of the target.\n\n") +
+        cli::verdict_statuses +
         "Examples: compare_logits metal.npy rocm.npy --targets tokens.npy --json result.json\n"
         "          compare_logits base.kld int4.safetensors --conventions llama.cpp");
 

@@ -27,11 +27,7 @@ int main(int argc, char** argv) {
     outputs.add(app, "--json", "also write all figures as JSON");
     outputs.add(app, "--markdown", "also write a Markdown report");
     app.add_flag("--curve", curve, "put the exact sweep over every gap that occurs into the JSON");
-    app.footer("Exit status:\n"
-               "  0  identical (every best token agrees) or pass (no more decided mismatches than allowed)\n"
-               "  1  fail (more mismatches at decided positions than allowed)\n"
-               "  2  bad usage, unreadable or incomparable input, or a report that could not be written\n"
-               "  3  inconclusive (too little evidence: no decided position, or not what the options ask for)\n\n"
+    app.footer(cli::verdict_statuses +
                "Example: compare_traces metal.tsv rocm.tsv --thresholds 0.5,1,2 --top 10 --json result.json");
 
     return cli::run(app, argc, argv, [&] {

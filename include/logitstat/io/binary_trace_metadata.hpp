@@ -32,6 +32,12 @@
 namespace logitstat::detail {
 
 inline constexpr std::string_view trace_format_name = "logitstat-trace", trace_format_version = "1";
+
+/// Does the metadata of a safetensors file say that it is a trace?
+inline bool says_trace(const SafetensorsMetadata& metadata) {
+    return std::ranges::find(metadata, std::pair<std::string, std::string>("format", trace_format_name)) !=
+           metadata.end();
+}
 inline constexpr std::array<std::string_view, 6> reserved_trace_keys{
     "format", "version", "header_lines", "skipped_lines", "header_lines_latin1", "skipped_lines_latin1"};
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <variant>
 
 #include "logitstat/error.hpp"
+#include "logitstat/io/binary_trace_metadata.hpp"
 #include "logitstat/io/mapped_file.hpp"
 #include "logitstat/io/npy.hpp"
 #include "logitstat/io/safetensors.hpp"
@@ -35,9 +35,7 @@ class LogitsShard {
     LogitsShard(MappedFile file, const std::string& name, const LogitsOptions& options)
         : file_(open(std::move(file), name)) {
         if (const auto* safetensors = std::get_if<SafetensorsFile>(&file_)) {
-            const std::pair<std::string, std::string> trace_mark("format", "logitstat-trace");
-            if (options.tensor.empty() &&
-                std::ranges::find(safetensors->metadata(), trace_mark) != safetensors->metadata().end()) {
+            if (options.tensor.empty() && says_trace(safetensors->metadata())) {
                 throw parse_error(name,
                                   "a trace, not full logits: traces are compared by compare() and compare_traces");
             }

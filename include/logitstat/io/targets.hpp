@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -45,8 +44,7 @@ inline LogitsPositions read_positions(const std::filesystem::path& path, const s
     if (looks_like_kld(bytes)) { return positions_of(KldFile(std::move(file), name)); }
     if (looks_like_safetensors(bytes)) {
         SafetensorsFile opened(std::move(file), name);
-        const std::pair<std::string, std::string> trace_mark("format", detail::trace_format_name);
-        if (tensor.empty() && std::ranges::find(opened.metadata(), trace_mark) != opened.metadata().end()) {
+        if (tensor.empty() && detail::says_trace(opened.metadata())) {
             return of_trace(MappedTrace<double>(std::move(opened)).view()); // read whole, and so checked whole
         }
         const Tensor* const named = tensor.empty() ? detail::named_targets(opened) : nullptr;
