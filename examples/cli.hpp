@@ -39,7 +39,7 @@ inline constexpr int status_error = 2; // bad usage, unreadable or incomparable 
 inline const std::string verdict_statuses =
     "Exit status:\n"
     "  0  identical (every best token agrees) or pass (no more decided mismatches than allowed)\n"
-    "  1  fail (more mismatches at decided positions than allowed)\n"
+    "  1  fail (more mismatches at decided positions than allowed, or a limit exceeded)\n"
     "  2  bad usage, unreadable or incomparable input, or a report that could not be written\n"
     "  3  inconclusive (too little evidence: no decided position, or not what the options ask for)\n\n";
 
@@ -155,6 +155,8 @@ class CompareFlags {
             ->capture_default_str();
         option("--max-rate", max_rate_, "R",
                "a mismatch rate in (0, 1] that a pass must exclude; while it does not, it is inconclusive");
+        option("--max-ppl-increase", max_ppl_increase_, "PERCENT",
+               "how much the perplexity may rise; above with its whole interval it is a fail, partly inconclusive");
         option("--confidence", confidence_, "C", "of every interval and bound, between 0 and 1")->capture_default_str();
         quantiles_option_ = option("--quantiles", quantiles_, "RULE", "rule for quantiles");
         quantiles_option_->check(CLI::IsMember({"floor-index", "linear", "linear-float"}))->capture_default_str();
@@ -185,6 +187,10 @@ class CompareFlags {
         o.rules.min_decided = number<std::int64_t>("--min-decided", min_decided_);
         if (!max_rate_.empty()) { o.rules.max_rate = number<double>("--max-rate", max_rate_); }
         named("--max-rate", [&] { logitstat::check_rules(o.rules); });
+        if (!max_ppl_increase_.empty()) {
+            o.rules.max_perplexity_increase = number<double>("--max-ppl-increase", max_ppl_increase_) / 100;
+        }
+        named("--max-ppl-increase", [&] { logitstat::check_rules(o.rules); });
         o.confidence = named("--confidence", [&, value = number<double>("--confidence", confidence_)] {
             return logitstat::confidence_level(value);
         });
@@ -209,7 +215,7 @@ class CompareFlags {
 
   private:
     std::string decided_ = "2", storage_ = "auto", max_mismatches_ = "0", min_decided_ = "1", max_rate_,
-                confidence_ = "0.95";
+                max_ppl_increase_, confidence_ = "0.95";
     static constexpr std::uint32_t most_replicates = 1'000'000;
     CLI::Option* quantiles_option_ = nullptr; // CLI11's, as long as the app
     std::string quantiles_, lag_, replicates_ = "2000", seed_ = "1";

@@ -69,6 +69,10 @@ int main(int argc, char** argv) {
                    : "without effect: this program was built without oneTBB, and uses one thread");
     ConventionFlags conventions(app);
     cli::CompareFlags flags(app, "linear");
+    std::string max_kl;
+    app.add_option("--max-kl", max_kl,
+                   "nats that the mean KL(P || Q) may be; above with its whole interval it is a fail, partly inconclusive")
+        ->type_name("NATS");
     count("--top", top, "list the N disagreements with the largest reference gap");
     cli::Outputs outputs(app);
     outputs.add(app, "--json", "also write all figures as JSON");
@@ -91,6 +95,8 @@ int main(int argc, char** argv) {
         options.threads = cli::number<std::size_t>("--threads", threads);
         if (options.top_k < 2) { throw std::invalid_argument("--top-k: at least 2 are needed (see --help)"); }
         conventions.apply(options);
+        if (!max_kl.empty()) { options.compare.rules.max_kl = cli::number<double>("--max-kl", max_kl); }
+        cli::named("--max-kl", [&] { logitstat::check_rules(options.compare.rules); });
         std::vector<std::string> inputs;
         for (const auto& paths : {reference.paths(), candidate.paths(), positions.paths()}) {
             inputs.insert(inputs.end(), paths.begin(), paths.end());

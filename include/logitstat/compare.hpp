@@ -17,6 +17,7 @@
 #include "logitstat/stats/confidence.hpp"
 #include "logitstat/stats/gap.hpp"
 #include "logitstat/stats/korn_graubard.hpp"
+#include "logitstat/stats/limit.hpp"
 #include "logitstat/stats/logit_delta.hpp"
 #include "logitstat/stats/mcnemar.hpp"
 #include "logitstat/stats/nll_difference.hpp"
@@ -110,7 +111,9 @@ struct Comparison {
         candidate_accuracy;                                    ///< of the candidate
     McNemar mcnemar;                                           ///< the 2 x 2 table of the two accuracies
     std::optional<StepCurve> curve;          ///< nothing unless CompareOptions::step_curve asks for it
-    Verdict verdict = Verdict::inconclusive; ///< by `rules`, on `decided`
+    Verdict token_verdict = Verdict::inconclusive; ///< by `rules`, on `decided`
+    std::vector<Limit> limits;                     ///< that `rules` ask for, and how they came out
+    Verdict verdict = Verdict::inconclusive;       ///< of tokens and limits together
     bool identical_data = false;             ///< every value of every column is equal, not only the top-1 tokens
     std::vector<NoiseFigure> noise;          ///< empty unless a rerun of the reference was compared too
     /// Sentences: what readers noticed, where the arms are not like for like, non-finite values of the candidate alone.
@@ -198,12 +201,27 @@ void compute_ulps(Comparison& result, const R& reference, std::span<const std::u
     for (Disagreement& at : result.worst) { add_ulps(at); }
 }
 
+/// The verdict, from the figures and `rules`.
+inline void judge(Comparison& result) {
+    result.token_verdict =
+        verdict_of(result.disagreements, result.decided, result.identical_data, result.rules, result.confidence);
+    result.verdict = with_limits(result.token_verdict, result.limits, result.identical_data);
+}
+
+/// The limit of the perplexity's increase, which has the interval of the paired differences.
+inline Limit perplexity_limit(const NllDifference& d, double most) {
+    const auto interval = d.ratio_interval;
+    return limit_of("perplexity increase", most, std::expm1(d.mean),
+                    interval ? std::optional(Interval{interval->lo - 1, interval->hi - 1}) : std::nullopt);
+}
+
 /// The statistics, on input that is known to be comparable and finite.
 template <trace_like R, trace_like C>
 void compute(Comparison& result, const R& reference, const C& candidate, const CompareOptions& options) {
     const auto ref = reference.view();
     result.positions = static_cast<std::int64_t>(ref.size());
     if (result.positions == 0) { throw std::invalid_argument("there are no positions to compare"); }
+    if (options.rules.max_kl) { throw std::invalid_argument("max_kl: traces have no KL divergence, full logits have"); }
     result.reference_k = ref.k;
     result.candidate_k = candidate.view().k;
     result.confidence = options.confidence;
@@ -235,9 +253,11 @@ void compute(Comparison& result, const R& reference, const C& candidate, const C
     result.candidate_accuracy = accuracy(candidate);
     result.mcnemar = mcnemar(reference, candidate);
     if (options.step_curve) { result.curve = step_curve(reference, candidate); }
+    if (const auto most = options.rules.max_perplexity_increase) {
+        result.limits.push_back(perplexity_limit(result.nll_difference, *most));
+    }
     result.identical_data = result.skipped_non_finite == 0 && same_data(reference, candidate);
-    result.verdict =
-        verdict_of(result.disagreements, result.decided, result.identical_data, options.rules, options.confidence);
+    judge(result);
 }
 
 /// Counts what non_finite_policy::skip leaves out: positions of the reference, of the candidate, of either.

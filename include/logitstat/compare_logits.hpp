@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -117,11 +118,23 @@ inline void warn_of_figures(LogitsComparison& result) {
     }
 }
 
+/// The limit of the mean KL divergence, which is infinite when that of one position is.
+inline Limit kl_limit(const std::optional<Distribution>& kl, double most) {
+    if (!kl || kl->infinite > 0) {
+        return limit_of("mean KL(P || Q)", most, std::numeric_limits<double>::infinity(), std::nullopt);
+    }
+    return limit_of("mean KL(P || Q)", most, kl->mean, kl->interval);
+}
+
 /// The statistics at positions none of which is a defect.
 inline LogitsComparison summarize_sound(const PairColumns& columns, const CompareOptions& options) {
     LogitsComparison result;
     CompareOptions sound = options; // what cannot be compared has been left out: of the divergences, too
     sound.non_finite = non_finite_policy::error;
+    sound.rules.max_kl.reset(); // nothing that columns of traces could answer
+    if (options.rules.max_perplexity_increase && !columns.has_targets()) {
+        throw std::invalid_argument("max_perplexity_increase: there is no perplexity without targets");
+    }
     static_cast<Comparison&>(result) = compare(columns.reference, columns.candidate, sound);
     const quantile_rule rule = options.quantiles.value_or(quantile_rule::linear);
     use_full_ranks(result, columns, rule);
@@ -130,8 +143,6 @@ inline LogitsComparison summarize_sound(const PairColumns& columns, const Compar
     std::ranges::for_each(result.worst, full_rank);
     result.has_targets = columns.has_targets();
     result.identical_data = result.identical_data && columns.equal_logits;
-    result.verdict =
-        verdict_of(result.disagreements, result.decided, result.identical_data, options.rules, options.confidence);
     const std::vector<std::size_t> chunks = cluster_boundaries(columns.reference.chunk);
     const auto spread = [&](const std::vector<double>& column) {
         return distribution(column, chunks, rule, options.confidence, options.hac);
@@ -147,6 +158,9 @@ inline LogitsComparison summarize_sound(const PairColumns& columns, const Compar
         result.delta_p = spread(columns.delta_p);
         result.delta_p_rms = root_mean_square(columns.delta_p, chunks, options.hac);
     }
+    result.rules = options.rules;
+    if (options.rules.max_kl) { result.limits.push_back(kl_limit(result.kl, *options.rules.max_kl)); }
+    judge(result);
     return result;
 }
 

@@ -212,8 +212,22 @@ inline std::string which_error(const StandardErrors& se) {
                                        : ": with " + chunks + " nothing need be assumed of dependence within one");
 }
 
-/// What the verdict rests on, in one sentence.
-inline std::string verdict_reason(const Comparison& c) {
+/// How a limit came out, in words.
+inline std::string limit_text(const Limit& limit) {
+    const std::string interval =
+        limit.interval ? " (" + figure(limit.interval->lo, 6) + " to " + figure(limit.interval->hi, 6) + ")" : "";
+    const std::string value = !limit.estimate                        ? "unknown"
+                              : simd::is_infinite(*limit.estimate) ? "infinite"
+                                                                   : figure(*limit.estimate, 6);
+    const std::string most = shortest(limit.most);
+    return limit.figure + " " + value + interval +
+           (limit.verdict == Verdict::pass   ? " is within the limit of " + most
+            : limit.verdict == Verdict::fail ? " is above the limit of " + most
+                                             : " is not shown to be above or within the limit of " + most);
+}
+
+/// What the verdict on the tokens rests on, in one sentence.
+inline std::string token_verdict_reason(const Comparison& c) {
     const std::string gap = "(gap >= " + shortest(c.decided.threshold) + ")";
     const std::string decided = counted(c.decided.positions, "position") + " that the reference had decided " + gap;
     const std::string mismatches = c.decided.mismatches == 0   ? "no mismatch"
@@ -225,7 +239,7 @@ inline std::string verdict_reason(const Comparison& c) {
                                  : bound > 0.1
                                      ? "only mismatch rates above " + percent(bound, 1) + " are excluded" + at_level
                                      : "mismatch rates above " + percent_up(bound) + " are excluded" + at_level;
-    switch (c.verdict) {
+    switch (c.token_verdict) {
     case Verdict::identical:
         return "every top-1 token agrees; " + std::string(c.identical_data ? "all data are equal"
                                                           : c.reference_k != c.candidate_k
@@ -249,6 +263,13 @@ inline std::string verdict_reason(const Comparison& c) {
                level(c.confidence) + " confidence (bound " + percent(bound) + ")";
     }
     return {};
+}
+
+/// What the verdict rests on: the tokens, then each limit.
+inline std::string verdict_reason(const Comparison& c) {
+    std::string reason = token_verdict_reason(c);
+    for (const Limit& limit : c.limits) { reason += "; " + limit_text(limit); }
+    return reason;
 }
 
 } // namespace logitstat::report

@@ -216,7 +216,18 @@ inline nlohmann::ordered_json to_json(const Comparison& c) {
     out["exit_status"] = exit_code(c.verdict);
     out["rules"] = {{"max_mismatches", c.rules.max_mismatches},
                     {"min_decided", c.rules.min_decided},
-                    {"max_rate", number(c.rules.max_rate)}};
+                    {"max_rate", number(c.rules.max_rate)},
+                    {"max_perplexity_increase", number(c.rules.max_perplexity_increase)},
+                    {"max_kl", number(c.rules.max_kl)}};
+    out["token_verdict"] = to_string(c.token_verdict);
+    out["limits"] = json::array();
+    for (const Limit& limit : c.limits) {
+        out["limits"].push_back({{"figure", limit.figure},
+                                 {"limit", limit.most},
+                                 {"estimate", number(limit.estimate)},
+                                 {"interval", report::to_json(limit.interval)},
+                                 {"verdict", to_string(limit.verdict)}});
+    }
     out["identical_data"] = c.identical_data;
     out["warnings"] = c.warnings;
     out["reference"] = report::to_json(c.reference);

@@ -10,11 +10,11 @@
 
 namespace logitstat {
 
-/// What a comparison concludes at the decided threshold.
+/// What a comparison concludes: of the top-1 tokens at the decided threshold, and of limits where there are any.
 enum class Verdict {
     identical,   ///< every top-1 token agrees (the logits may still differ)
     pass,        ///< tokens differ, but no more than allowed of the decided ones
-    fail,        ///< more decided mismatches than allowed
+    fail,        ///< more decided mismatches than allowed, or a limit exceeded
     inconclusive ///< too little evidence to judge; never counted as a pass
 };
 
@@ -41,20 +41,28 @@ constexpr int exit_code(Verdict verdict) {
     return 2;
 }
 
-/// What a pass asks for. The last two are demands on the evidence: without it the verdict is inconclusive.
+/// What a pass asks for. `min_decided` and `max_rate` are demands on the evidence: without it, inconclusive.
 struct VerdictRules {
     std::int64_t max_mismatches = 0;     ///< decided mismatches that are allowed; more is a fail
     std::int64_t min_decided = 1;        ///< decided positions that are needed
     std::optional<double> max_rate = {}; ///< a mismatch rate that the upper bound must exclude: bound < max_rate
+    /// By how much the perplexity may rise, as a fraction: 0.01 is 1 %. A limit, see stats/limit.hpp.
+    std::optional<double> max_perplexity_increase = {};
+    std::optional<double> max_kl = {}; ///< nats: a limit of mean KL(P || Q); of full logits only
 };
 
-/// Throws std::invalid_argument unless the counts are >= 0 and the rate is in (0, 1].
+/// Throws std::invalid_argument unless the counts are >= 0, the rate in (0, 1] and the limits finite and >= 0.
 inline void check_rules(const VerdictRules& rules) {
     if (rules.max_mismatches < 0 || rules.min_decided < 0) {
         throw std::invalid_argument("max_mismatches and min_decided must be at least 0");
     }
     if (rules.max_rate && !(simd::is_finite(*rules.max_rate) && *rules.max_rate > 0 && *rules.max_rate <= 1)) {
         throw std::invalid_argument("max_rate must be above 0 and at most 1");
+    }
+    for (const auto& limit : {rules.max_perplexity_increase, rules.max_kl}) {
+        if (limit && !(simd::is_finite(*limit) && *limit >= 0)) {
+            throw std::invalid_argument("max_perplexity_increase and max_kl must be finite and at least 0");
+        }
     }
 }
 
