@@ -31,6 +31,8 @@
 #include "logitstat/io/text_trace_writer.hpp"
 #include "logitstat/trace/converted.hpp"
 
+namespace test_binary_trace {
+
 using namespace testing;
 using logitstat::LoadedTrace;
 using logitstat::MappedTrace;
@@ -267,3 +269,5 @@ TEST_CASE("flat keys alone are enough, more tensors do no harm, and contradictio
     CHECK(with(R"({"format":"logitstat-trace","version":"1","skipped_lines":"a\n","skipped_lines_latin1":"a\n"})") ==
           "__metadata__ has both skipped_lines and skipped_lines_latin1");
 }
+
+} // namespace test_binary_trace

@@ -19,6 +19,8 @@
 #include "logitstat/io/binary_trace_writer.hpp"
 #include "logitstat/io/read_trace.hpp"
 
+namespace test_binary_trace_errors {
+
 using namespace testing;
 using logitstat::LoadedTrace;
 using logitstat::MappedTrace;
@@ -252,3 +254,5 @@ TEST_CASE_TEMPLATE("a damaged binary trace is refused or valid", Real, float, do
     CHECK(refused > 2000);
     CHECK(read > 1000);
 }
+
+} // namespace test_binary_trace_errors

@@ -20,6 +20,8 @@
 #include "logitstat/io/read_trace.hpp"
 #include "logitstat/io/text_trace_writer.hpp"
 
+namespace test_files {
+
 using logitstat::io_error;
 using logitstat::MappedFile;
 using logitstat::OutputFile;
@@ -237,3 +239,5 @@ TEST_CASE("a name without a folder is written to the current one") {
     CHECK(folder.names() == Names{"plain"});
     CHECK(content(folder / "plain") == "bytes");
 }
+
+} // namespace test_files

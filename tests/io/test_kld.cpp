@@ -22,6 +22,8 @@
 #include "logitstat/io/npy.hpp"
 #include "logitstat/logits/logits_view.hpp"
 
+namespace test_kld {
+
 using namespace testing;
 using logitstat::DecodedKld;
 using logitstat::KldFile;
@@ -255,3 +257,5 @@ TEST_CASE("a file of llama.cpp, where it is: its figures come out") {
     }
     CHECK(std::exp(nll / 2016) == doctest::Approx(231.173068).epsilon(1e-8));
 }
+
+} // namespace test_kld

@@ -25,6 +25,8 @@
 #include "logitstat/io/logits_file.hpp"
 #include "sanitizers.hpp"
 
+namespace test_large_logits {
+
 /// Files larger than memory: what is read is given back. The files are sparse, so that they need no disk.
 using namespace testing;
 using logitstat::LogitsFile;
@@ -207,3 +209,5 @@ TEST_CASE("shards and .kld files are given back too") {
 }
 
 #endif
+
+} // namespace test_large_logits

@@ -20,6 +20,8 @@
 #include "logitstat/io/logits_file.hpp"
 #include "logitstat/io/safetensors.hpp"
 
+namespace test_logits_file {
+
 using namespace testing;
 using logitstat::LogitsFile;
 using logitstat::LogitsOptions;
@@ -290,3 +292,5 @@ TEST_CASE("damaged files are refused or are rows of logits") {
     CHECK(refused > 3000);
     CHECK(read > 800);
 }
+
+} // namespace test_logits_file

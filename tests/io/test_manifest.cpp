@@ -8,6 +8,8 @@
 #include "io/helpers.hpp"
 #include "logitstat/io/manifest.hpp"
 
+namespace test_manifest {
+
 using logitstat::io_error;
 using logitstat::pair_folders;
 using logitstat::PairSpec;
@@ -316,3 +318,5 @@ TEST_CASE("folders: files that the pattern leaves out are told, and a pattern ha
     CHECK(contains(message_of<std::invalid_argument>([&] { f.pair(std::string(300, '(') + std::string(300, ')')); }),
                    "more than 500 characters"));
 }
+
+} // namespace test_manifest

@@ -16,6 +16,8 @@
 #include "io/logits_bytes.hpp"
 #include "logitstat/io/npy.hpp"
 
+namespace test_npy {
+
 using namespace testing;
 using logitstat::NpyFile;
 using logitstat::parse_error;
@@ -271,3 +273,5 @@ TEST_CASE("a damaged header is refused or describes the file") {
     CHECK(refused > 5000);
     CHECK(read > 1000);
 }
+
+} // namespace test_npy

@@ -18,6 +18,8 @@
 #include "io/safetensors_bytes.hpp"
 #include "logitstat/io/safetensors.hpp"
 
+namespace test_safetensors {
+
 using namespace testing;
 using logitstat::parse_error;
 using logitstat::SafetensorsFile;
@@ -390,3 +392,5 @@ TEST_CASE("a damaged header is refused or describes the file") {
     CHECK(refused > 5000);
     CHECK(read > 1000);
 }
+
+} // namespace test_safetensors

@@ -13,6 +13,8 @@
 #include "logitstat/io/binary_trace_writer.hpp"
 #include "logitstat/io/targets.hpp"
 
+namespace test_targets {
+
 using namespace testing;
 using logitstat::check_targets;
 using logitstat::parse_error;
@@ -114,3 +116,5 @@ TEST_CASE("files that hold no targets, and targets that do not fit") {
     CHECK(message_of<parse_error>([&] { check_targets(negative, 2, SIZE_MAX, "t"); }) ==
           "t: target -1 at position 1 is not below the vocabulary of 18446744073709551615");
 }
+
+} // namespace test_targets

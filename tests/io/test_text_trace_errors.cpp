@@ -10,6 +10,8 @@
 #include "io/helpers.hpp"
 #include "logitstat/io/text_trace_reader.hpp"
 
+namespace test_text_trace_errors {
+
 using logitstat::parse_error;
 using namespace testing;
 
@@ -293,3 +295,5 @@ TEST_CASE("a damaged line of a megabyte is refused with a short message") {
                    "the last row is cut: its last number has not 1 decimals as the others have: '7." +
                        std::string(38, '5') + "...'" + cut});
 }
+
+} // namespace test_text_trace_errors

@@ -14,6 +14,8 @@
 #include "io/helpers.hpp"
 #include "logitstat/io/text_trace_reader.hpp"
 
+namespace test_text_trace_mutations {
+
 using logitstat::parse_error;
 using logitstat::parse_text_trace;
 using namespace testing;
@@ -183,19 +185,23 @@ std::atomic<std::size_t> asked_for = 0;
 
 } // namespace
 
+} // namespace test_text_trace_mutations
+
 // Aligned forms are not used by the parser. The nothrow form (a stable sort's buffer) is here because a sanitizer's own
 // would not end in the one below, and its memory would then be given back by the wrong one.
 void* operator new(std::size_t size) {
-    asked_for += size;
+    test_text_trace_mutations::asked_for += size;
     if (void* memory = std::malloc(size == 0 ? 1 : size)) { return memory; }
     throw std::bad_alloc();
 }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-    asked_for += size;
+    test_text_trace_mutations::asked_for += size;
     return std::malloc(size == 0 ? 1 : size);
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace test_text_trace_mutations {
 
 TEST_CASE("memory stays in proportion to the file, whatever its first row announces") {
     const std::string wide = generated_rows(1, 100000, 2);
@@ -223,3 +229,5 @@ TEST_CASE("memory stays in proportion to the file, whatever its first row announ
     check_memory("0\t0\t5\t1\t1,2\t" + std::string(4'000'000, ',') + "\n", 1);
     check_memory(std::string(1'000'000, '\n'), 0);
 }
+
+} // namespace test_text_trace_mutations

@@ -14,6 +14,8 @@
 #include "logitstat/io/read_trace.hpp"
 #include "logitstat/io/text_trace_reader.hpp"
 
+namespace test_text_trace_reader {
+
 using logitstat::parse_error;
 using logitstat::parse_text_trace;
 using namespace testing;
@@ -236,3 +238,5 @@ TEST_CASE("what is readable but looks wrong becomes a warning") {
               1);
     }
 }
+
+} // namespace test_text_trace_reader

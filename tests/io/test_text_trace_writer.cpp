@@ -13,6 +13,8 @@
 #include "logitstat/io/text_trace_reader.hpp"
 #include "logitstat/io/text_trace_writer.hpp"
 
+namespace test_text_trace_writer {
+
 using logitstat::Metadata;
 using logitstat::parse_text_trace;
 using logitstat::Trace;
@@ -183,3 +185,5 @@ TEST_CASE("a file appears with the trace's own metadata, or not at all") {
     CHECK(content(folder / "t.tsv") == text);
     CHECK(folder.names() == std::set<std::string>{"t.tsv"});
 }
+
+} // namespace test_text_trace_writer

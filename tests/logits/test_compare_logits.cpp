@@ -21,9 +21,12 @@
 #include "logitstat/report/logits_markdown.hpp"
 #include "logitstat/report/logits_text.hpp"
 
+namespace test_compare_logits {
+
 using logitstat::AnyRows;
 using logitstat::compare_logits;
 using logitstat::CompareLogitsOptions;
+using logitstat::Interval;
 using logitstat::LogitsComparison;
 using logitstat::LogitsPositions;
 using logitstat::LogitsView;
@@ -432,6 +435,33 @@ TEST_CASE("without targets there are divergences and agreement, and nothing that
     CHECK(bare.kl->mean == with.kl->mean);
 }
 
+TEST_CASE("a limit of KL: the interval of its mean decides") {
+    Pair pair;
+    const Interval interval = pair.compare().kl->interval.value();
+    const auto with = [&](double most) { return pair.compare({.compare = {.rules = {.max_mismatches = 60, .max_kl = most}}}); };
+    CHECK(with(interval.hi).verdict == logitstat::Verdict::pass);
+    CHECK(with(interval.hi - 1e-6).verdict == logitstat::Verdict::inconclusive);
+    CHECK(with(interval.lo).verdict == logitstat::Verdict::inconclusive);
+    const LogitsComparison above = with(interval.lo - 1e-6);
+    CHECK(above.verdict == logitstat::Verdict::fail);
+    CHECK(above.token_verdict == logitstat::Verdict::pass);
+    CHECK(above.rules.max_kl == interval.lo - 1e-6);
+    CHECK(contains(logitstat::text_report(above), "is above the limit of "));
+    CHECK(compare_logits(pair.a.view(), pair.a.view(), pair.positions, {.compare = {.rules = {.max_kl = 0}}}).verdict ==
+          logitstat::Verdict::identical);
+    CHECK_THROWS_AS(pair.compare({.compare = {.rules = {.max_kl = -1}}}), std::invalid_argument);
+    // One position where it is infinite makes the mean infinite.
+    pair.b.at(5, descending(pair.a, 5)[49]) = static_cast<float>(-infinity);
+    const LogitsComparison infinite = with(1e9);
+    CHECK(infinite.verdict == logitstat::Verdict::fail);
+    CHECK(logitstat::to_json(infinite)["limits"][0]["estimate"].is_null());
+    CHECK(contains(logitstat::text_report(infinite), "mean KL(P || Q) infinite is above the limit of"));
+    // Perplexity has no meaning without targets.
+    CompareLogitsOptions options;
+    options.compare.rules.max_perplexity_increase = 1;
+    CHECK_THROWS_AS(compare_logits(pair.a.view(), pair.b.view(), {}, options), std::invalid_argument);
+}
+
 TEST_CASE("equal logits are identical, and equal best tokens are not enough") {
     Pair pair;
     const LogitsComparison same = compare_logits(pair.a.view(), pair.a.view(), pair.positions);
@@ -679,3 +709,5 @@ TEST_CASE("figures that every pair has, in the JSON of one") {
     CHECK(json.at("without_censored").is_null());
     CHECK(json.at("positions") == 60);
 }
+
+} // namespace test_compare_logits

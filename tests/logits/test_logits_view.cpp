@@ -11,6 +11,8 @@
 #include "io/helpers.hpp"
 #include "logitstat/logits/logits_view.hpp"
 
+namespace test_logits_view {
+
 using logitstat::LogitsView;
 using logitstat::ShardedLogits;
 using testing::message_of;
@@ -78,3 +80,5 @@ TEST_CASE("shards follow each other, empty ones too") {
               ShardedLogits<float>({first, LogitsView<float>(all, 1, 3)});
           }) == "logits: shards of different vocabularies, 2 and 3");
 }
+
+} // namespace test_logits_view

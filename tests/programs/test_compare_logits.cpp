@@ -19,6 +19,8 @@
 #include "programs/run_program.hpp"
 #include "sanitizers.hpp"
 
+namespace test_compare_logits {
+
 using nlohmann::json;
 using test::contains;
 using test::Finished;
@@ -396,3 +398,5 @@ TEST_CASE("logits_to_trace: the traces of two arms compare as their logits do") 
     CHECK(make({broken, out, "--targets", f.tokens, "--keep-non-finite"}).status == 0);
     CHECK(contains(read_file(out), "nan"));
 }
+
+} // namespace test_compare_logits

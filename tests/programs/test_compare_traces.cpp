@@ -14,6 +14,8 @@
 #include "programs/run_program.hpp"
 #include "report/markdown_tables.hpp"
 
+namespace test_compare_traces {
+
 // compare_traces as a user runs it: arguments and files in; standard output, standard error, exit status, files out.
 
 using nlohmann::json;
@@ -1118,3 +1120,5 @@ TEST_CASE("the helper tells how a program ended") {
     CHECK(run.out == "out\n");
     CHECK(run.err == "err\n");
 }
+
+} // namespace test_compare_traces

@@ -11,6 +11,8 @@
 #include "logitstat/version.hpp"
 #include "programs/run_program.hpp"
 
+namespace test_convert_trace {
+
 using test::contains;
 using test::Finished;
 using test::read_file;
@@ -291,3 +293,5 @@ TEST_CASE("--keep-non-finite: marked rows go through every task, and come back a
     CHECK(convert({folder.path("cut.tsv"), folder.path("whole.tsv"), "--recover", "--keep-non-finite"}).status == 0);
     CHECK(contains(convert({"--check", folder.path("whole.tsv"), "--keep-non-finite"}).out, "2 positions"));
 }
+
+} // namespace test_convert_trace

@@ -18,6 +18,8 @@
 #include "report/markdown_tables.hpp"
 #include "stats/close.hpp"
 
+namespace test_correctness_matrix {
+
 // correctness_matrix as a user runs it: many pairs in; one verdict, tables, JSON and CSV out.
 
 using nlohmann::json;
@@ -871,3 +873,5 @@ TEST_CASE("correctness_matrix: file names with line breaks, in folders") {
     CHECK(contains(text.out, "two??lines??# \"x\",y?[2J?  "));
     CHECK(contains(text.out, "\nalone?: "));
 }
+
+} // namespace test_correctness_matrix

@@ -14,6 +14,8 @@
 
 #include "programs/run_program.hpp"
 
+namespace test_golden {
+
 // The complete reports on the example pair, byte for byte, as tests/golden/ has them. After a change that is meant:
 //   LOGITSTAT_UPDATE_GOLDEN=1 build/dev/tests/test_programs -tc="golden:*"
 // writes them anew; then read the difference. The programs run in the folder of the data, so that no path is in them.
@@ -131,3 +133,5 @@ TEST_CASE("the comparison of golden numbers tells rounding from change") {
     CHECK_FALSE(same("null", "0"));
     CHECK_FALSE(same("1,2", "1,,2"));
 }
+
+} // namespace test_golden

@@ -8,6 +8,8 @@
 #include "logitstat/report/format.hpp"
 #include "programs/run_program.hpp"
 
+namespace test_format {
+
 using namespace logitstat::report;
 
 namespace {
@@ -156,3 +158,5 @@ TEST_CASE("arm_name: model and device, as far as stated") {
     source.metadata.add({"model", "m.gguf"});
     CHECK(arm_name(source) == "m.gguf on GPU?");
 }
+
+} // namespace test_format

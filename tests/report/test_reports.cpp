@@ -11,6 +11,8 @@
 #include "programs/run_program.hpp"
 #include "report/markdown_tables.hpp"
 
+namespace test_reports {
+
 // The three reports of comparisons made by hand: what a figure is called and how it is written, whatever computed it.
 // Reports grow, so these tests look for content and never at a whole text.
 
@@ -455,3 +457,5 @@ TEST_CASE("the helper finds malformed tables") {
     CHECK(test::shows_nan_or_inf("+-inf\n"));
     CHECK_FALSE(test::shows_nan_or_inf("information, banana"));
 }
+
+} // namespace test_reports

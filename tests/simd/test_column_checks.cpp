@@ -13,6 +13,8 @@
 
 #include "logitstat/simd/column_checks.hpp"
 
+namespace test_column_checks {
+
 using namespace logitstat::simd;
 
 namespace {
@@ -127,3 +129,5 @@ TEST_CASE("first_repeat: any two of k planes, at every place, for few and many p
         }
     }
 }
+
+} // namespace test_column_checks

@@ -10,6 +10,8 @@
 #include "logitstat/simd/columns.hpp"
 #include "simd/padded.hpp"
 
+namespace test_columns {
+
 using logitstat::simd::count_different;
 using logitstat::simd::first_difference;
 using logitstat::simd::first_non_finite;
@@ -154,3 +156,5 @@ TEST_CASE_TEMPLATE("first_non_finite: none among extreme finite values, and each
         if (!padded.intact()) { CHECK(padded.intact()); }
     });
 }
+
+} // namespace test_columns

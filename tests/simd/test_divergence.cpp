@@ -16,6 +16,8 @@
 #include "simd/pairs.hpp"
 #include "simd/rows.hpp"
 
+namespace test_divergence {
+
 using logitstat::simd::compare_rows;
 using logitstat::simd::RowComparison;
 using pairs::disturbed;
@@ -306,3 +308,5 @@ TEST_CASE("the target's NLL, where it is impossible too") {
     row[0] = rows::minus_infinity<float>();
     CHECK(is_plus_infinity(logitstat::simd::target_nll(std::span<const float>(row), sum, 0)));
 }
+
+} // namespace test_divergence

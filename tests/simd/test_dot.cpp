@@ -9,6 +9,8 @@
 #include "logitstat/simd/columns.hpp"
 #include "logitstat/simd/dot.hpp"
 
+namespace test_dot {
+
 using logitstat::simd::dot;
 using logitstat::simd::is_finite;
 
@@ -89,3 +91,5 @@ TEST_CASE("a million values keep 14 digits") {
     CHECK(is_finite(actual));
     CHECK(std::fabs(static_cast<double>(actual - expected)) <= 1e-14 * static_cast<double>(magnitude));
 }
+
+} // namespace test_dot

@@ -13,6 +13,8 @@
 #include "logitstat/simd/gap_sweep.hpp"
 #include "simd/padded.hpp"
 
+namespace test_gap_sweep {
+
 namespace simd = logitstat::simd;
 using padded::bits;
 using padded::for_each_placement;
@@ -350,3 +352,5 @@ TEST_CASE_TEMPLATE("gap_sweep stops at the block of the first bad gap", Real, fl
         }
     }
 }
+
+} // namespace test_gap_sweep

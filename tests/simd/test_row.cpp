@@ -21,6 +21,8 @@
 #include "logitstat/simd/top_k.hpp"
 #include "simd/rows.hpp"
 
+namespace test_row {
+
 using Arch = xsimd::default_arch;
 using logitstat::score_row;
 using logitstat::simd::log_sum_exp;
@@ -332,3 +334,5 @@ TEST_CASE("log_sum_exp of nothing, of one logit") {
     const std::vector<float> one{3.5f};
     CHECK(log_sum_exp(std::span<const float>(one)).log_sum_exp() == 3.5);
 }
+
+} // namespace test_row

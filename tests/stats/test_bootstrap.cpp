@@ -10,6 +10,8 @@
 #include "logitstat/stats/bootstrap.hpp"
 #include "stats/close.hpp"
 
+namespace test_bootstrap {
+
 using namespace logitstat;
 using expected::close;
 
@@ -112,3 +114,5 @@ TEST_CASE("equal chunks give a point") {
     REQUIRE(point.has_value());
     CHECK(*point == Interval{0.25, 0.25});
 }
+
+} // namespace test_bootstrap

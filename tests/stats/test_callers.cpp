@@ -8,6 +8,8 @@
 
 #include "logitstat/compare.hpp"
 
+namespace test_callers {
+
 // A caller's mistakes throw std::invalid_argument and read nothing beyond a column.
 
 namespace {
@@ -65,3 +67,5 @@ TEST_CASE("NLLs without a finite difference are refused, naming the position") {
         CHECK(std::string(error.what()) == "position 1: the NLLs -1e+308 and 1e+308 have no finite difference");
     }
 }
+
+} // namespace test_callers

@@ -14,6 +14,8 @@
 #include "stats/oracle.hpp"
 #include "stats/random_pair.hpp"
 
+namespace test_compare {
+
 // Edges of compare() and its relations to itself; the figures of ordinary pairs are in test_oracle.cpp.
 
 using logitstat::compare;
@@ -540,3 +542,5 @@ TEST_CASE("a type of one's own with real_type and view() is a trace") {
     const Mine reference{traces.reference}, candidate{traces.candidate};
     CHECK(describe(compare(reference, candidate)) == describe(traces.compared()));
 }
+
+} // namespace test_compare

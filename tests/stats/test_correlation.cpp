@@ -10,6 +10,8 @@
 #include "stats/close.hpp"
 #include "stats/series.hpp"
 
+namespace test_correlation {
+
 using namespace logitstat;
 using namespace series;
 using expected::close;
@@ -73,3 +75,5 @@ TEST_CASE("never beyond -1 and 1, and nothing where it is not defined") {
     CHECK_THROWS_AS(cor(two, three), std::invalid_argument);
     CHECK_THROWS_AS(cor(none, one), std::invalid_argument);
 }
+
+} // namespace test_correlation

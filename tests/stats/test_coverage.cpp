@@ -13,6 +13,8 @@
 #include "logitstat/stats/korn_graubard.hpp"
 #include "logitstat/stats/standard_error.hpp"
 
+namespace test_coverage {
+
 // Do 95 % intervals cover the truth 95 % of the time? Seeded simulations of the three kinds of dependence; the bands
 // hold four Monte Carlo standard errors (0.005 for 2000 runs) around what theory expects, and are as much a record of
 // where an interval does not cover as of where it does.
@@ -150,3 +152,5 @@ TEST_CASE("coverage: mismatches that cluster in chunks") {
     CHECK(within(drawn / runs, 0.90, 0.97));
     CHECK(exact / runs < 0.90);
 }
+
+} // namespace test_coverage

@@ -10,6 +10,8 @@
 #include "logitstat/stats/perplexity_difference.hpp"
 #include "logitstat/stats/root_mean_square.hpp"
 
+namespace test_distribution {
+
 using logitstat::distribution;
 using logitstat::Distribution;
 using logitstat::quantile_rule;
@@ -136,3 +138,5 @@ TEST_CASE("difference of perplexities, by the covariance of the arms") {
     CHECK(none.se.iid == 0.0);
     CHECK_FALSE(logitstat::perplexity_difference(trace_of(a), trace_of(std::vector<double>(n, 800))));
 }
+
+} // namespace test_distribution

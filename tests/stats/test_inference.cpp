@@ -20,6 +20,8 @@
 #include "stats/oracle.hpp"
 #include "stats/random_pair.hpp"
 
+namespace test_inference {
+
 // That compare() composes the statistics of certainty rightly: what it hands to them is counted here by plain loops,
 // and on the trigram pair every figure is that of R.
 
@@ -625,3 +627,5 @@ TEST_CASE("the trigram pair: errors, tests and intervals are R's") {
     CHECK(expected::close(c.disagreements_clustered.interval.hi, 0.196984701212174, 1e-12));
     CHECK(expected::close(c.disagreements_clustered.upper_bound, 0.187848004130804, 1e-12));
 }
+
+} // namespace test_inference

@@ -9,6 +9,8 @@
 #include "logitstat/stats/korn_graubard.hpp"
 #include "stats/close.hpp"
 
+namespace test_korn_graubard {
+
 using namespace logitstat;
 using expected::close;
 
@@ -221,3 +223,5 @@ TEST_CASE("a billion positions") {
     CHECK(result.interval.lo <= clopper_pearson(3'000'000, 1'000'000'000, usual).lo);
     CHECK(result.interval.hi >= clopper_pearson(3'000'000, 1'000'000'000, usual).hi);
 }
+
+} // namespace test_korn_graubard

@@ -12,6 +12,8 @@
 #include "stats/oracle.hpp"
 #include "stats/random_pair.hpp"
 
+namespace test_moments {
+
 using logitstat::Moments;
 using logitstat::moments_of;
 using oracle::close;
@@ -221,3 +223,5 @@ TEST_CASE("NLL difference: the figures that do not exist") {
     CHECK(balanced.t == 0.0);
     CHECK(balanced.largest_index == std::size_t{0}); // the first of equals
 }
+
+} // namespace test_moments

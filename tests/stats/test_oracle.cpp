@@ -11,6 +11,8 @@
 #include "stats/oracle.hpp"
 #include "stats/random_pair.hpp"
 
+namespace test_oracle {
+
 // Every figure of thousands of random pairs against the oracle: from compare(), and from each statistic called alone.
 
 using logitstat::CompareOptions;
@@ -270,3 +272,5 @@ TEST_CASE("the random pairs reach every case that the statistics tell apart") {
     }
     CHECK(no_delta >= 1);
 }
+
+} // namespace test_oracle

@@ -11,6 +11,8 @@
 #include "logitstat/stats/proportion.hpp"
 #include "stats/close.hpp"
 
+namespace test_proportion {
+
 using namespace logitstat;
 using expected::close;
 
@@ -206,3 +208,5 @@ TEST_CASE("every interval holds k / n, mirrors under k -> n - k, and widens with
         }
     }
 }
+
+} // namespace test_proportion

@@ -11,6 +11,8 @@
 #include "stats/oracle.hpp"
 #include "stats/random_pair.hpp"
 
+namespace test_quantile {
+
 using logitstat::quantile_rule;
 using logitstat::quantiles;
 using oracle::close;
@@ -72,3 +74,5 @@ TEST_CASE("quantiles refuse what has none") {
         CHECK_THROWS_AS(quantiles({1, 2}, std::vector<double>{0.5, bad}), std::invalid_argument);
     }
 }
+
+} // namespace test_quantile

@@ -17,6 +17,8 @@
 #include "stats/close.hpp"
 #include "stats/series.hpp"
 
+namespace test_standard_error {
+
 using namespace logitstat;
 using namespace series;
 using expected::close;
@@ -287,3 +289,5 @@ TEST_CASE("moments merged from any split are those of the whole") {
     CHECK(close(moments_of(std::span<const double>(three)).variance(), 2.3333333333333335, 1e-15));
     CHECK(close(moments_of(std::span<const double>(three)).standard_error(), 0.88191710368819698, 1e-15));
 }
+
+} // namespace test_standard_error

@@ -18,6 +18,8 @@
 #include "stats/close.hpp"
 #include "stats/series.hpp"
 
+namespace test_tests {
+
 using namespace logitstat;
 using expected::close;
 
@@ -262,3 +264,5 @@ TEST_CASE("t-test of a mean against R") {
         CHECK(close(far.hi, row.far_hi, 1e-9));
     }
 }
+
+} // namespace test_tests

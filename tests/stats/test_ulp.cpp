@@ -14,6 +14,8 @@
 #include "logitstat/stats/ulp.hpp"
 #include "logitstat/trace/trace.hpp"
 
+namespace test_ulp {
+
 using namespace logitstat;
 using enum storage_type;
 
@@ -206,3 +208,5 @@ TEST_CASE("storage types have names") {
     CHECK(to_string(float16) == "float16");
     CHECK(to_string(float32) == "float32");
 }
+
+} // namespace test_ulp

@@ -10,6 +10,8 @@
 #include "logitstat/io/read_trace.hpp"
 #include "programs/run_program.hpp"
 
+namespace test_capture {
+
 // capture_tiny_lm as a user runs it, and what compare_traces says of its arms.
 
 using nlohmann::json;
@@ -313,3 +315,5 @@ TEST_CASE("capture_tiny_lm: --logits are those that the trace was made of") {
     check_refused(capture({"float32", same, "--logits", same}), "is to hold the trace and the logits");
     check_refused(capture({"float32", same, "--logits", made.path("no/such")}), "no/such");
 }
+
+} // namespace test_capture

@@ -15,6 +15,8 @@
 #include "tiny_lm/random_model.hpp"
 #include "tiny_lm/weights_file.hpp"
 
+namespace test_forward {
+
 using namespace tiny_lm;
 
 namespace {
@@ -271,3 +273,5 @@ TEST_CASE("tiny_lm: counting, by hand") {
     const double after_a = (1 + 2 * p_a) / 4; // after a: a once, b once
     CHECK(NGram(text, 2).nll(aa) == doctest::Approx(-(std::log(p_a) + std::log(after_a)) / 2).epsilon(1e-14));
 }
+
+} // namespace test_forward

@@ -8,6 +8,8 @@
 #include "tiny_lm/backward.hpp"
 #include "tiny_lm/random_model.hpp"
 
+namespace test_gradient {
+
 using namespace tiny_lm;
 
 // Backpropagation in double against central differences of the loss, at every weight of a small model.
@@ -60,3 +62,5 @@ TEST_CASE("tiny_lm: cross entropy of logits worked out by hand") {
     const double expected[] = {1.0 / 3, 1.0 / 3 - 1, 1.0 / 3, 1.0 / 8, 2.0 / 8, 5.0 / 8 - 1};
     for (Index i = 0; i < 6; ++i) { CHECK(logits.data()[i] == doctest::Approx(expected[i]).epsilon(1e-14)); }
 }
+
+} // namespace test_gradient

@@ -9,6 +9,8 @@
 
 #include "logitstat/trace/comparability.hpp"
 
+namespace test_comparability {
+
 using logitstat::like_for_like_differences;
 using logitstat::Metadata;
 using logitstat::not_comparable;
@@ -129,3 +131,5 @@ TEST_CASE("what users compare may differ; several differences are all named") {
     const auto long_value = metadata_of({{"tokens", std::string(5000, '1')}, {"prefill", "0"}});
     CHECK(like_for_like_differences(reference, long_value).at(0).size() < 150);
 }
+
+} // namespace test_comparability

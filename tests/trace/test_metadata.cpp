@@ -7,6 +7,8 @@
 
 #include "logitstat/trace/metadata.hpp"
 
+namespace test_metadata {
+
 using logitstat::Metadata;
 
 namespace {
@@ -52,3 +54,5 @@ TEST_CASE("find gives the value of a key wherever it stands, and takes no value 
     CHECK(Metadata().find("model") == std::nullopt);
     CHECK(metadata_of({{"lora"}, {"lora", "a.gguf"}}).find("lora") == "a.gguf"); // the first that has a value
 }
+
+} // namespace test_metadata

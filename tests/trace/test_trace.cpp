@@ -15,6 +15,8 @@
 #include "logitstat/trace/finite.hpp"
 #include "logitstat/trace/trace.hpp"
 
+namespace test_trace {
+
 using logitstat::Trace;
 using logitstat::TraceView;
 
@@ -209,3 +211,5 @@ TEST_CASE_TEMPLATE("columns and planes as Eigen arrays, in place", Real, float, 
     CHECK(logitstat::as_array(empty.view().nll).size() == 0);
     CHECK(logitstat::as_planes(empty.view().top_logits, 0).size() == 0);
 }
+
+} // namespace test_trace
