@@ -33,15 +33,9 @@ if [ $# -ne 0 ]; then
 fi
 
 traces=build/quickstart/tiny_lm
-mkdir -p "$traces"
-rm -f "$traces"/*.partial # of an earlier quickstart that was interrupted
-printf 'name\ttag\treference\tcandidate\n' >"$traces/pairs.tsv"
 say "scoring examples/tiny_lm/held_out.txt with a small language model, in:" >&2
 $bin/capture_tiny_lm --arms >&2
-for arm in $($bin/capture_tiny_lm --arms | cut -d' ' -f1); do
-    $bin/capture_tiny_lm "$arm" "$traces/$arm.tsv"
-    [ "$arm" = float32 ] || printf 'tiny_lm\t%s\tfloat32.tsv\t%s.tsv\n' "$arm" "$arm" >>"$traces/pairs.tsv"
-done
+examples/tiny_lm/capture_arms.sh "$bin" "$traces"
 
 say "comparing each with float32: correctness_matrix $traces/pairs.tsv" >&2
 status=0

@@ -101,6 +101,7 @@ with tempfile.TemporaryDirectory() as scratch:
     for name in ("examples", "README.md"):
         (session / name).symlink_to(CHECKOUT / name)
     (session / "build").mkdir()
+    run("the arms of the quickstart", ["examples/tiny_lm/capture_arms.sh", PROGRAMS, "build/quickstart/tiny_lm"], session)
     includes, units = {"#include <functional>", "#include <iostream>", '#include "logitstat/logitstat.hpp"'}, []
     for path in [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *sorted((CHECKOUT / "docs").glob("*.md"))]:
         for number, language, text, reason in blocks(path):

@@ -31,11 +31,12 @@ inline std::string tsv(std::string text) {
     return text;
 }
 
-/// Three good rows of three candidates, all numbers with as many decimals.
-inline const std::string row0 = "0 0 5 1.250000 7,8,9 3.500000,2.500000,-1.500000\n";
-inline const std::string row1 = "0 1 6 0.500000 4,3,2 9.000000,8.000000,7.000000\n";
-inline const std::string row2 = "1 0 7 2.000000 1,5,6 4.000000,4.000000,0.250000\n";
-inline const std::string rows = row0 + row1 + row2;
+/// Three good rows of three candidates, all numbers with as many decimals. Static, not inline: other statics are made of
+/// them, in whatever order inline ones would begin.
+static const std::string row0 = "0 0 5 1.250000 7,8,9 3.500000,2.500000,-1.500000\n";
+static const std::string row1 = "0 1 6 0.500000 4,3,2 9.000000,8.000000,7.000000\n";
+static const std::string row2 = "1 0 7 2.000000 1,5,6 4.000000,4.000000,0.250000\n";
+static const std::string rows = row0 + row1 + row2;
 
 inline std::string replaced(std::string text, std::string_view from, std::string_view to) {
     for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {

@@ -89,7 +89,7 @@ Comparison sample() {
     c.nll_difference.perplexity_percent = 1.5625;
     c.reference_accuracy = {500, 1000};
     c.candidate_accuracy = {495, 1000};
-    c.verdict = Verdict::fail;
+    c.token_verdict = c.verdict = Verdict::fail;
     c.warnings = {"first warning", "second warning"};
     c.reference.path = "ref.tsv";
     c.reference.skipped = "one\ntwo\n";
@@ -186,15 +186,15 @@ TEST_CASE("text report: the verdict in words, in all its forms") {
     const auto verdict_line = [&] { return line_with(text_report(c), "verdict    "); };
     c.decided = {1.5, 1, 1};
     CHECK(contains(verdict_line(), "FAIL: 1 mismatch at the 1 position that"));
-    c.verdict = Verdict::pass;
+    c.token_verdict = c.verdict = Verdict::pass;
     c.decided = {2, 7, 0};
     CHECK(contains(verdict_line(), "PASS: no mismatch at the 7 positions"));
     CHECK(contains(verdict_line(), "(gap >= 2)"));
-    c.verdict = Verdict::inconclusive;
+    c.token_verdict = c.verdict = Verdict::inconclusive;
     c.decided = {20, 0, 0};
     CHECK(contains(verdict_line(), "INCONCLUSIVE: "));
     CHECK(contains(verdict_line(), "no position (gap >= 20)"));
-    c.verdict = Verdict::identical;
+    c.token_verdict = c.verdict = Verdict::identical;
     c.disagreements = 0;
     CHECK(contains(verdict_line(), "IDENTICAL: "));
     c.reference_k = c.candidate_k = 8;
@@ -228,9 +228,9 @@ TEST_CASE("text report: colour only on request, and only colour is added") {
     }
     CHECK(colored == plain);
     Comparison c = sample();
-    c.verdict = Verdict::pass;
+    c.token_verdict = c.verdict = Verdict::pass;
     CHECK(contains(text_report(c, {.color = true}), "\x1b[1;32mPASS\x1b[0m"));
-    c.verdict = Verdict::inconclusive;
+    c.token_verdict = c.verdict = Verdict::inconclusive;
     CHECK(contains(text_report(c, {.color = true}), "\x1b[1;33mINCONCLUSIVE\x1b[0m"));
 }
 
