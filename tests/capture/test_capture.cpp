@@ -518,17 +518,26 @@ TEST_CASE("killed at any time: a prefix of the rows is there, and each is right"
         std::size_t most = 0, without_rows = 0, torn = 0;
         for (int run = 0; run < 60; ++run) {
             const TemporaryFolder folder;
+            std::array<int, 2> first_row; // every other run is killed some time after it, however slow the machine
+            REQUIRE(pipe(first_row.data()) == 0);
             const pid_t child = fork();
             REQUIRE(child >= 0);
             if (child == 0) {
                 TraceRecorder trace(folder / format.name, {.top_k = 8}, granite);
-                for (std::size_t i = 0;; ++i) { record(trace, i); }
+                for (std::size_t i = 0;; ++i) {
+                    record(trace, i);
+                    if (i == 0 && write(first_row[1], "1", 1) != 1) { _exit(1); }
+                }
             }
+            close(first_row[1]);
+            char byte = 0;
+            if (run % 2 == 0) { REQUIRE(read(first_row[0], &byte, 1) == 1); }
             std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
             REQUIRE(kill(child, SIGKILL) == 0);
             int status = 0;
             REQUIRE(waitpid(child, &status, 0) == child);
             REQUIRE((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)); // and did not end by itself
+            close(first_row[0]);
             const auto partial = folder / (std::string(format.name) + ".partial");
             const std::string bytes = std::filesystem::exists(partial) ? content(partial) : "";
             if (bytes.size() <= granite_lines.size()) {
