@@ -30,15 +30,23 @@ void run(const fuzz::Target& target, const std::string& name, std::string_view b
     target.run({exact.get(), bytes.size()});
 }
 
+void write(const fs::path& path, std::string_view bytes) {
+    std::ofstream file(path, std::ios::binary);
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    fuzz::require(file.flush().good(), path.string() + " is written");
+}
+
+/// The seeds of a target, and a list of them as libFuzzer's -seed_inputs=@FILE takes it.
 void write_seeds(const fuzz::Target& target, const fs::path& folder) {
     fs::create_directories(folder / target.name);
+    std::string list;
     std::size_t number = 0;
     for (const std::string& bytes : target.seeds()) {
         const fs::path path = folder / target.name / ("seed-" + std::to_string(number++));
-        std::ofstream file(path, std::ios::binary);
-        file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-        fuzz::require(file.flush().good(), path.string() + " is written");
+        write(path, bytes);
+        list += (list.empty() ? "" : ",") + path.string();
     }
+    write(folder / (target.name + ".list"), list);
 }
 
 } // namespace

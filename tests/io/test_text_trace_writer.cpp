@@ -172,6 +172,23 @@ TEST_CASE("metadata that would not be read back is refused") {
     CHECK(parse_text_trace(written(valid<double>(), odd), "t.tsv").source.metadata == odd);
 }
 
+TEST_CASE("what a reader takes off the lines ahead of the data is written once more") {
+    const auto round_trip = [](const std::string& skipped) {
+        auto trace = valid<double>();
+        trace.source.skipped = skipped;
+        std::ostringstream out;
+        logitstat::write_text_trace(out, trace, trace.source);
+        const auto again = parse_text_trace(out.str(), "t.tsv");
+        CHECK(same_data(again, trace));
+        return again.source.skipped;
+    };
+    for (const std::string skipped : {"loading\n", "loading\r\n", "\r\n", "a\r\r\n\nb\r\n", "\xEF\xBB\xBF\n", "\xEF\xBB\xBF# x\n",
+                                      "\xEF\xBB\xBF\xEF\xBB\xBFx\n", "x\n\xEF\xBB\xBF\n"}) {
+        CAPTURE(skipped);
+        CHECK(round_trip(skipped) == skipped);
+    }
+}
+
 TEST_CASE("a file appears with the trace's own metadata, or not at all") {
     TemporaryFolder folder;
     const std::string text = metadata_text + tsv(rows);

@@ -87,24 +87,28 @@ inline std::string metadata_text(const Metadata& metadata) {
     return text;
 }
 
-/// All lines ahead of the data: first the skipped ones, then the metadata. Throws std::invalid_argument for what a
-/// reader would take for something else.
+inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF"; ///< in UTF-8
+
+/// All lines ahead of the data: first the skipped ones, then the metadata. What a reader takes off (a byte order mark at
+/// the beginning, a CR at the end of a line) is put before and behind it once more, so that it stays. Throws
+/// std::invalid_argument for what a reader would take for something else.
 inline std::string preamble_text(const TraceSource& source) {
-    std::string_view rest = source.skipped;
-    while (!rest.empty()) {
+    std::string text;
+    for (std::string_view rest = source.skipped; !rest.empty();) {
         const std::size_t end = rest.find('\n');
         const std::string_view line = rest.substr(0, end);
         if (end == std::string_view::npos) { throw std::invalid_argument("skipped text without a last newline"); }
         if (line.starts_with('#') || looks_like_data(line)) {
             throw std::invalid_argument("a skipped line that reads as metadata or data: " + excerpt(line));
         }
+        text.append(line).append(line.ends_with('\r') ? "\r\n" : "\n");
         rest.remove_prefix(end + 1);
     }
-    std::string text = source.skipped + metadata_text(source.metadata);
+    text += metadata_text(source.metadata);
     if (const std::size_t at = find_control_byte(text); at != std::string_view::npos) {
         throw std::invalid_argument("skipped text with a control byte: " + excerpt(std::string_view(text).substr(at)));
     }
-    return text;
+    return text.starts_with(byte_order_mark) ? std::string(byte_order_mark) + text : text;
 }
 
 } // namespace logitstat::detail

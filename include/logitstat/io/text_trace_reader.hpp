@@ -38,7 +38,7 @@ template <std::floating_point Real> class TextTraceParser {
         : name_(std::move(name)), options_(options), rest_(bytes) {}
 
     Trace<Real> parse() {
-        if (rest_.starts_with("\xEF\xBB\xBF")) { rest_.remove_prefix(3); }
+        if (rest_.starts_with(byte_order_mark)) { rest_.remove_prefix(byte_order_mark.size()); }
         check_is_text();
         if (options_.recover) { drop_unfinished_line(); }
         read_preamble();

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# tests/fuzz/run.sh TARGET|all SECONDS [CORPUS-FOLDER]
+#
+# Fuzzes one target, or one after the other, for SECONDS each, with clang, AddressSanitizer and
+# UndefinedBehaviorSanitizer (the preset clang-sanitize, which it builds as far as needed). Begins from the project's
+# seeds and what CORPUS-FOLDER/TARGET holds (default: build/fuzz/corpus), and keeps there what reaches new code.
+# Prints for each target: seconds, executions and executions a second; covered edges (cov) and features (ft) as
+# libFuzzer counts them; files and bytes of the corpus. Inputs that break a promise are in build/fuzz/findings.
+# Exit status: 0 nothing found, 1 a finding, 2 bad usage or a build that fails.
+set -euo pipefail
+
+usage() { sed -n '2,10s/^# \{0,1\}//p' "$0"; }
+fail() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
+case "${1:-}" in -h | --help) usage; exit 0 ;; esac
+[ $# -eq 2 ] || [ $# -eq 3 ] || { usage >&2; exit 2; }
+wanted=$1 seconds=$2
+[[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "SECONDS must be a whole number above 0, not '$seconds'"
+[ $# -lt 3 ] || { mkdir -p "$3" && corpus=$(cd "$3" && pwd); } || fail "cannot create the folder '$3'"
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+. .ci/setup.sh
+work=$PWD/build/fuzz bin=$PWD/build/clang-sanitize/tests/fuzz
+corpus=${corpus:-$work/corpus}
+configure build/clang-sanitize "$all_packages clang libclang-rt-dev" --preset clang-sanitize || fail "cannot configure"
+cmake --build build/clang-sanitize --target fuzz_readers fuzz_replay --parallel "$(nproc)" >"$work.log" 2>&1 ||
+    { tail -n 30 "$work.log" >&2; fail "cannot build; the whole log is $work.log"; }
+
+targets=$("$bin/fuzz_replay" --list)
+if [ "$wanted" != all ]; then
+    grep -qx -- "$wanted" <<<"$targets" || fail "no target '$wanted'; there are: all" $targets
+    targets=$wanted
+fi
+rm -rf "$work/seeds"
+mkdir -p "$work/findings" "$work/logs"
+"$bin/fuzz_replay" --write-seeds "$work/seeds"
+
+export ASAN_OPTIONS=quarantine_size_mb=16:malloc_context_size=0
+status=0
+printf '%-14s%9s%12s%9s%8s%8s%14s  %s\n' target seconds executions exec/s cov ft corpus findings
+for target in $targets; do
+    case $target in
+    text_trace | compare | targets) words=text_trace ;;
+    binary_trace) words=safetensors ;;
+    *) words=$target ;;
+    esac
+    dictionary=()
+    [ ! -f "tests/fuzz/dictionaries/$words.dict" ] || dictionary=(-dict="tests/fuzz/dictionaries/$words.dict")
+    mkdir -p "$corpus/$target"
+    log=$work/logs/$target.log began=$SECONDS finding=none
+    LOGITSTAT_FUZZ_TARGET=$target "$bin/fuzz_readers" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=768 \
+        -malloc_limit_mb=16 -max_len=16384 -artifact_prefix="$work/findings/$target-" -print_final_stats=1 \
+        "${dictionary[@]}" "$corpus/$target" "$work/seeds/$target" >"$log" 2>&1 || finding=
+    if [ -z "$finding" ]; then
+        status=1
+        finding=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
+        finding="${finding:-see} ($(grep -aE -m1 'broken:|ERROR:|runtime error:|what\(\):' "$log" || echo "$log"))"
+    fi
+    awk -v target="$target" -v took=$((SECONDS - began)) -v finding="$finding" '
+        { for (i = 1; i < NF; ++i) { if ($i == "cov:") cov = $(i + 1); if ($i == "ft:") ft = $(i + 1); if ($i == "corp:") corp = $(i + 1) } }
+        /^stat::number_of_executed_units/ { executions = $2 }
+        /^stat::average_exec_per_sec/ { speed = $2 }
+        END { printf "%-14s%9d%12d%9d%8d%8d%14s  %s\n", target, took, executions, speed, cov, ft, corp, finding }' "$log"
+done
+exit $status
