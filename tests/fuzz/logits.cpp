@@ -12,6 +12,7 @@
 #include "fuzz/target.hpp"
 #include "io/logits_bytes.hpp"
 #include "logitstat/error.hpp"
+#include "logitstat/io/binary_trace_writer.hpp"
 #include "logitstat/io/decoded_kld.hpp"
 #include "logitstat/io/kld.hpp"
 #include "logitstat/io/logits_file.hpp"
@@ -19,7 +20,6 @@
 #include "logitstat/io/npy.hpp"
 #include "logitstat/io/safetensors.hpp"
 #include "logitstat/io/targets.hpp"
-#include "logitstat/io/binary_trace_writer.hpp"
 #include "logitstat/simd/columns.hpp"
 
 namespace {
@@ -90,7 +90,8 @@ void read_as_logits(const std::filesystem::path& path) {
     });
 }
 
-// ---- .npy --------------------------------------------------------------------------------------------------------------
+// ---- .npy
+// --------------------------------------------------------------------------------------------------------------
 
 void read_npy(std::string_view bytes) {
     const auto path = fuzz::file_of(bytes);
@@ -120,7 +121,8 @@ std::vector<std::string> npy_seeds() {
             testing::npy_with_header("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", floats(6))};
 }
 
-// ---- safetensors -------------------------------------------------------------------------------------------------------
+// ---- safetensors
+// -------------------------------------------------------------------------------------------------------
 
 /// Reads a tensor's values in its own type, as Eigen and integers have them.
 void sum_values(const SafetensorsFile& file, const Tensor& tensor) {
@@ -195,7 +197,8 @@ std::vector<std::string> safetensors_seeds() {
             file({{"empty", tensor_type::I8, {0, 4}, {}}})};
 }
 
-// ---- .kld --------------------------------------------------------------------------------------------------------------
+// ---- .kld
+// --------------------------------------------------------------------------------------------------------------
 
 void read_kld(std::string_view bytes) {
     const auto path = fuzz::file_of(bytes);
@@ -215,7 +218,8 @@ void read_kld(std::string_view bytes) {
                 const KldRow row = file.row(i);
                 const auto values = decoded.row(i);
                 for (std::size_t token = 0; token < values.size(); ++token) {
-                    fuzz::require(simd::is_finite(values[token]) && values[token] < 0.01f, "log p is finite and below 0");
+                    fuzz::require(simd::is_finite(values[token]) && values[token] < 0.01f,
+                                  "log p is finite and below 0");
                     fuzz::require(row.log_prob<float>(token) == values[token], "both ways of decoding agree");
                 }
                 fuzz::use(file.is_censored(i));
@@ -227,14 +231,13 @@ void read_kld(std::string_view bytes) {
 
 std::vector<std::string> kld_seeds() {
     const testing::KldRowBytes even{0.0002f, -13.2f, {0, 65535, 7, 9}}, tie{0, -1.3862944f, {0, 0, 0, 0}};
-    return {testing::small_kld(),
-            testing::kld(3, 4, 1, {0, 1, 3}, {even}),
+    return {testing::small_kld(), testing::kld(3, 4, 1, {0, 1, 3}, {even}),
             testing::kld(4, 4, 2, {0, 1, 3, 2, 0, 0, 0, 0}, {even, tie}),
-            testing::kld(2147483647, 2147483647, 2147483647, {1, 2}, {}),
-            testing::small_kld().substr(0, 80)};
+            testing::kld(2147483647, 2147483647, 2147483647, {1, 2}, {}), testing::small_kld().substr(0, 80)};
 }
 
-// ---- targets -----------------------------------------------------------------------------------------------------------
+// ---- targets
+// -----------------------------------------------------------------------------------------------------------
 
 void read_targets_file(std::string_view bytes) {
     const auto path = fuzz::file_of(bytes);

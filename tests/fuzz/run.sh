@@ -2,10 +2,10 @@
 # tests/fuzz/run.sh TARGET|all SECONDS [CORPUS-FOLDER]
 #
 # Fuzzes one target, or one after the other, for SECONDS each, with clang, AddressSanitizer and
-# UndefinedBehaviorSanitizer (the preset clang-sanitize, which it builds as far as needed). Begins from the project's
-# seeds and what CORPUS-FOLDER/TARGET holds (default: build/fuzz/corpus), and keeps there what reaches new code.
+# UndefinedBehaviorSanitizer (the preset fuzz, which it builds as far as needed). Begins from the project's
+# seeds and what CORPUS-FOLDER/TARGET holds (default: build/fuzz/runs/corpus), and keeps there what reaches new code.
 # Prints for each target: seconds, executions and executions a second; covered edges (cov) and features (ft) as
-# libFuzzer counts them; files and bytes of the corpus. Inputs that break a promise are in build/fuzz/findings.
+# libFuzzer counts them; files and bytes of the corpus. Inputs that break a promise are in build/fuzz/runs/findings.
 # Exit status: 0 nothing found, 1 a finding, 2 bad usage or a build that fails.
 set -euo pipefail
 
@@ -19,11 +19,12 @@ wanted=$1 seconds=$2
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . .ci/setup.sh
-work=$PWD/build/fuzz bin=$PWD/build/clang-sanitize/tests/fuzz
+build=build/fuzz work=$PWD/build/fuzz/runs bin=$PWD/build/fuzz/tests/fuzz
 corpus=${corpus:-$work/corpus}
-configure build/clang-sanitize "$all_packages clang libclang-rt-dev" --preset clang-sanitize || fail "cannot configure"
-cmake --build build/clang-sanitize --target fuzz_readers fuzz_replay --parallel "$(nproc)" >"$work.log" 2>&1 ||
-    { tail -n 30 "$work.log" >&2; fail "cannot build; the whole log is $work.log"; }
+configure $build "$all_packages clang libclang-rt-dev" --preset fuzz || fail "cannot configure"
+mkdir -p "$work"
+cmake --build $build --target fuzz_readers fuzz_replay --parallel "$(nproc)" >"$work/build.log" 2>&1 ||
+    { tail -n 30 "$work/build.log" >&2; fail "cannot build; the whole log is $work/build.log"; }
 
 targets=$("$bin/fuzz_replay" --list)
 if [ "$wanted" != all ]; then
@@ -56,9 +57,12 @@ for target in $targets; do
         finding="${finding:-see} ($(grep -aE -m1 'broken:|ERROR:|runtime error:|what\(\):' "$log" || echo "$log"))"
     fi
     awk -v target="$target" -v took=$((SECONDS - began)) -v finding="$finding" '
-        { for (i = 1; i < NF; ++i) { if ($i == "cov:") cov = $(i + 1); if ($i == "ft:") ft = $(i + 1); if ($i == "corp:") corp = $(i + 1) } }
+        { for (i = 1; i < NF; ++i) if ($i ~ /^(cov|ft|corp):$/) last[$i] = $(i + 1) }
         /^stat::number_of_executed_units/ { executions = $2 }
         /^stat::average_exec_per_sec/ { speed = $2 }
-        END { printf "%-14s%9d%12d%9d%8d%8d%14s  %s\n", target, took, executions, speed, cov, ft, corp, finding }' "$log"
+        END {
+            printf "%-14s%9d%12d%9d%8d%8d%14s  %s\n", target, took, executions, speed, last["cov:"], last["ft:"],
+                last["corp:"], finding
+        }' "$log"
 done
 exit $status

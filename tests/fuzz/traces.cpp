@@ -63,7 +63,8 @@ bool same_source(const TraceSource& a, const TraceSource& b) {
     return a.metadata == b.metadata && a.skipped == b.skipped;
 }
 
-// ---- what is read ------------------------------------------------------------------------------------------------------
+// ---- what is read
+// ------------------------------------------------------------------------------------------------------
 
 /// Text of six decimals is a fixed point: what was read from it is written as it was.
 void rewrite_text(const Sourced& trace, WriteOptions write, ReadOptions read) {
@@ -105,11 +106,13 @@ void read_text(std::string_view bytes) {
     const auto strict = read({}), lenient = read(keep), recovered = read({.recover = true});
     if (strict) {
         check_trace(*strict);
-        fuzz::require(lenient && testing::same_data(Sourced(*strict), Sourced(*lenient)), "a sound trace is read by whoever is less strict");
+        fuzz::require(lenient && testing::same_data(Sourced(*strict), Sourced(*lenient)),
+                      "a sound trace is read by whoever is less strict");
         rewrite_text(*strict, {}, {});
         rewrite_binary(*strict, {}, {});
         if (bytes.ends_with('\n')) {
-            fuzz::require(recovered && testing::same_data(Sourced(*strict), Sourced(*recovered)), "nothing is recovered from a whole trace");
+            fuzz::require(recovered && testing::same_data(Sourced(*strict), Sourced(*recovered)),
+                          "nothing is recovered from a whole trace");
         }
     } else if (lenient) {
         check_trace(*lenient, true);
@@ -121,11 +124,14 @@ void read_text(std::string_view bytes) {
 
 void read_binary(std::string_view bytes) {
     const auto path = fuzz::file_of(bytes);
-    const auto read = [&](ReadOptions options) { return attempt(path.string(), [&] { return read_trace(path, options); }); };
+    const auto read = [&](ReadOptions options) {
+        return attempt(path.string(), [&] { return read_trace(path, options); });
+    };
     const auto strict = read({}), lenient = read(keep);
     if (strict) {
         check_trace(*strict);
-        fuzz::require(lenient && testing::same_data(Sourced(*strict), Sourced(*lenient)), "a sound trace is read by whoever is less strict");
+        fuzz::require(lenient && testing::same_data(Sourced(*strict), Sourced(*lenient)),
+                      "a sound trace is read by whoever is less strict");
         rewrite_binary(*strict, {}, {});
     } else if (lenient) {
         check_trace(*lenient, true);
@@ -135,7 +141,8 @@ void read_binary(std::string_view bytes) {
     if (narrow) { fuzz::require(broken_invariant(*narrow).empty(), "a trace of floats is sound"); }
 }
 
-/// A text trace that is read is identical to itself, in every report. Apart from `text_trace`, which is ten times as fast.
+/// A text trace that is read is identical to itself, in every report. Apart from `text_trace`, which is ten times as
+/// fast.
 void compare_text(std::string_view bytes) {
     const auto trace = attempt("t", [&] { return parse_text_trace<double>(bytes, "t"); });
     if (!trace) { return; }
@@ -146,7 +153,8 @@ void compare_text(std::string_view bytes) {
     fuzz::require(nlohmann::json::accept(json_report(self)), "a report is JSON");
 }
 
-// ---- what a program makes in memory and writes -------------------------------------------------------------------------
+// ---- what a program makes in memory and writes
+// -------------------------------------------------------------------------
 
 std::string some_text(fuzz::Bytes& from, std::string_view spare) {
     // Mostly harmless, so that what follows is reached; now and then whatever the bytes are.
@@ -159,7 +167,9 @@ Trace<double> made_trace(fuzz::Bytes& from) {
     TraceSource source;
     for (std::size_t line = from.byte() % 4; line > 0; --line) {
         Metadata::Line words;
-        for (std::size_t word = from.byte() % 4; word > 0; --word) { words.push_back(some_text(from, "model \xC3\xBC")); }
+        for (std::size_t word = from.byte() % 4; word > 0; --word) {
+            words.push_back(some_text(from, "model \xC3\xBC"));
+        }
         source.metadata.add(std::move(words));
     }
     for (std::size_t line = from.byte() % 3; line > 0; --line) { source.skipped += some_text(from, "loading") + "\n"; }
@@ -224,7 +234,8 @@ void write_binary(std::string_view bytes) {
     });
 }
 
-// ---- seeds -------------------------------------------------------------------------------------------------------------
+// ---- seeds
+// -------------------------------------------------------------------------------------------------------------
 
 /// Traces as programs make them: of several sizes, with metadata, with chatter, with extreme numbers.
 std::vector<Trace<double>> made_traces() {
@@ -276,7 +287,8 @@ std::vector<std::string> binary_seeds() {
     for (const auto& trace : made_traces()) {
         seeds.push_back(written_binary(trace));
         if (trace.k == 3) {
-            seeds.push_back(fuzz::written_by([&](const auto& path) { write_binary_trace(path, converted<float>(trace)); }));
+            seeds.push_back(
+                fuzz::written_by([&](const auto& path) { write_binary_trace(path, converted<float>(trace)); }));
         }
     }
     const auto trace = made_traces().front();
