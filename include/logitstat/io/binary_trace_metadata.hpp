@@ -130,11 +130,18 @@ inline void from_safetensors_metadata(const SafetensorsMetadata& from, TraceSour
     };
     source.skipped = lines_of("skipped_lines").value_or("");
     if (!source.skipped.empty() && !source.skipped.ends_with('\n')) { source.skipped += '\n'; }
+    auto count = [&, words = std::size_t{0}](std::size_t more) mutable {
+        if ((words += more) > most_metadata_words) {
+            fail("more than " + std::to_string(most_metadata_words) + " words of metadata");
+        }
+    };
     if (const auto lines = lines_of("header_lines")) {
         for (std::string_view rest = *lines; !rest.empty();) {
             const std::string_view line = rest.substr(0, rest.find('\n'));
             if (!line.starts_with('#')) { fail("__metadata__: a line of header_lines without '#': " + excerpt(line)); }
-            source.metadata.add(metadata_words(line.substr(1, line.ends_with('\r') ? line.size() - 2 : line.npos)));
+            auto words = metadata_words(line.substr(1, line.ends_with('\r') ? line.size() - 2 : line.npos));
+            count(words.size());
+            source.metadata.add(std::move(words));
             rest.remove_prefix((std::min)(rest.size(), line.size() + 1));
         }
     }
@@ -143,6 +150,7 @@ inline void from_safetensors_metadata(const SafetensorsMetadata& from, TraceSour
     for (const auto& [key, value] : from) {
         if (std::ranges::find(reserved_trace_keys, key) != reserved_trace_keys.end()) { continue; }
         const auto at = stated.find(key);
+        count(2);
         if (at == stated.end()) {
             extended.add({key, value});
         } else if (at->second != value) {

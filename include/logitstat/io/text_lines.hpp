@@ -15,6 +15,8 @@
 namespace logitstat::detail {
 
 inline constexpr std::size_t longest_metadata = std::size_t{1} << 20; ///< bytes of one line
+/// Of all lines: a word of no byte takes 2 bytes of a file, but tens in memory.
+inline constexpr std::size_t most_metadata_words = std::size_t{1} << 16;
 
 /// Offset of the first byte that no text has among the first 4096, or npos: a model file given by mistake must not be
 /// reported as a strange trace.
@@ -65,11 +67,15 @@ inline Metadata::Line metadata_words(std::string_view text) {
 }
 
 /// Metadata as lines "# word<TAB>word...\n". Throws std::invalid_argument for what would not be read back: a word with
-/// a tab, a line break or another control byte, a line longer than the reader takes.
+/// a tab, a line break or another control byte, a line longer than the reader takes, more words than it takes.
 inline std::string metadata_text(const Metadata& metadata) {
     std::string text;
+    std::size_t words = 0;
     for (const Metadata::Line& line : metadata.lines()) {
         const std::size_t start = text.size();
+        if ((words += line.size()) > most_metadata_words) {
+            throw std::invalid_argument("more than " + std::to_string(most_metadata_words) + " words of metadata");
+        }
         std::string_view before = "# ";
         for (const std::string& word : line) {
             const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
@@ -89,8 +95,8 @@ inline std::string metadata_text(const Metadata& metadata) {
 
 inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF"; ///< in UTF-8
 
-/// All lines ahead of the data: first the skipped ones, then the metadata. What a reader takes off (a byte order mark at
-/// the beginning, a CR at the end of a line) is put before and behind it once more, so that it stays. Throws
+/// All lines ahead of the data: first the skipped ones, then the metadata. What a reader takes off (a byte order mark
+/// at the beginning, a CR at the end of a line) is put before and behind it once more, so that it stays. Throws
 /// std::invalid_argument for what a reader would take for something else.
 inline std::string preamble_text(const TraceSource& source) {
     std::string text;

@@ -71,6 +71,7 @@ std::vector<std::string> content_warnings(const T& trace, const Metadata& metada
         if (line.front() == "columns" && line != columns) {
             warnings.push_back(name + ": its 'columns' line names other columns than chunk, pos, target, nll, top_ids, "
                                       "top_logits, which is how it was read");
+            break;
         }
     }
     const auto announced = [&](std::string_view key) {
