@@ -336,7 +336,8 @@ inline int run(CLI::App& app, int argc, char** argv, const std::function<int()>&
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& asked_for_help) {
-        return app.exit(asked_for_help);
+        const int status = app.exit(asked_for_help);
+        return std::cout << std::flush ? status : fail("cannot write to standard output");
     } catch (const CLI::ParseError& bad_usage) { return fail(std::string(bad_usage.what()) + " (see --help)"); }
     try {
         return program();

@@ -39,11 +39,15 @@ int main(int argc, char** argv) {
         outputs.check(inputs);
 
         const auto reference_trace = logitstat::read_trace(reference, flags.read_options());
-        auto result =
-            logitstat::compare(reference_trace, logitstat::read_trace(candidate, flags.read_options()), options);
+        const auto against = [&](const std::string& path) {
+            const auto trace = logitstat::read_trace(path, flags.read_options());
+            auto comparison = logitstat::compare(reference_trace, trace, options);
+            for (const auto* read : {&reference_trace, &trace}) { read->require_whole(); }
+            return comparison;
+        };
+        auto result = against(candidate);
         if (!rerun.empty()) {
-            const auto again =
-                logitstat::compare(reference_trace, logitstat::read_trace(rerun, flags.read_options()), options);
+            const auto again = against(rerun);
             result.noise = logitstat::noise_floor(result, again);
             for (const std::string& warning : again.warnings) { result.warnings.push_back("noise floor: " + warning); }
         }

@@ -150,6 +150,7 @@ int main(int argc, char** argv) {
             } else {
                 logitstat::write_binary_trace(output, trace, write);
             }
+            trace.require_whole();
         }
         std::cout << std::flush;
         if (!std::cout) { throw std::runtime_error("cannot write to standard output"); }

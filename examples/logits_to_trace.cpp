@@ -32,6 +32,7 @@ logitstat::Trace<Real> score(logitstat::LogitsFile& file, const logitstat::Logit
             }
         }
     });
+    file.require_whole();
     return trace.trace();
 }
 

@@ -17,7 +17,7 @@ inline AnyRows rows_of(const LogitsFile& file) {
 
 /// Compares two files of full logits, each memory-mapped and of any format: one walk over both, behind which pages are
 /// given back, so that files larger than memory can be compared. `positions` as `joint_positions` makes them. Throws as
-/// the comparison of rows.
+/// the comparison of rows, and io_error when a file became shorter meanwhile.
 template <class Execution = preferred_execution, class Arch = simd::preferred_arch>
 LogitsComparison compare_logits(LogitsFile& reference, LogitsFile& candidate, const LogitsPositions& positions,
                                 CompareLogitsOptions options = {}) {
@@ -26,7 +26,10 @@ LogitsComparison compare_logits(LogitsFile& reference, LogitsFile& candidate, co
         candidate.release_before(done);
         if (shown) { shown(done, total); }
     };
-    return compare_logits<Execution, Arch>(rows_of(reference), rows_of(candidate), positions, options);
+    auto result = compare_logits<Execution, Arch>(rows_of(reference), rows_of(candidate), positions, options);
+    reference.require_whole();
+    candidate.require_whole();
+    return result;
 }
 
 /// The same with what the files themselves say of their positions; where neither holds targets, without them. Throws

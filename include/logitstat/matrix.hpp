@@ -174,7 +174,11 @@ inline Matrix compare_pairs(const std::vector<PairSpec>& specs, const CompareOpt
             pairs[i].spec = specs[i];
             try {
                 const auto reference = read_trace(specs[i].reference, read);
-                pairs[i].comparison = compare(reference, read_trace(specs[i].candidate, read), options);
+                const auto candidate = read_trace(specs[i].candidate, read);
+                auto comparison = compare(reference, candidate, options);
+                reference.require_whole();
+                candidate.require_whole();
+                pairs[i].comparison = std::move(comparison);
             } catch (const std::exception& error) { pairs[i].error = error.what(); }
             const std::lock_guard lock(reporting);
             ++done;

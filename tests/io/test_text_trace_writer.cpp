@@ -182,8 +182,8 @@ TEST_CASE("what a reader takes off the lines ahead of the data is written once m
         CHECK(same_data(again, trace));
         return again.source.skipped;
     };
-    for (const std::string skipped : {"loading\n", "loading\r\n", "\r\n", "a\r\r\n\nb\r\n", "\xEF\xBB\xBF\n", "\xEF\xBB\xBF# x\n",
-                                      "\xEF\xBB\xBF\xEF\xBB\xBFx\n", "x\n\xEF\xBB\xBF\n"}) {
+    for (const std::string skipped : {"loading\n", "loading\r\n", "\r\n", "a\r\r\n\nb\r\n", "\xEF\xBB\xBF\n",
+                                      "\xEF\xBB\xBF# x\n", "\xEF\xBB\xBF\xEF\xBB\xBFx\n", "x\n\xEF\xBB\xBF\n"}) {
         CAPTURE(skipped);
         CHECK(round_trip(skipped) == skipped);
     }

@@ -32,8 +32,9 @@ template <std::floating_point Real> class MappedTrace : public TraceView<Real> {
     TraceSource source; ///< path, metadata, warnings, and lines that a text trace behind it had ahead of its data
 
     /// O(n k^2) for k up to 64, else O(n k log k): everything is checked, as the text reader does. Throws io_error when
-    /// the file cannot be opened; parse_error naming file, tensor and position for what is no safetensors file or no
-    /// trace, a tensor that is missing or of another type or shape, and whatever `first_defect` finds.
+    /// the file cannot be opened or became shorter meanwhile; parse_error naming file, tensor and position for what is
+    /// no safetensors file or no trace, a tensor that is missing or of another type or shape, and whatever
+    /// `first_defect` finds.
     explicit MappedTrace(const std::filesystem::path& path, ReadOptions options = {})
         : MappedTrace(SafetensorsFile(path), options) {}
 
@@ -60,6 +61,7 @@ template <std::floating_point Real> class MappedTrace : public TraceView<Real> {
         for (std::string& warning : content_warnings(*this, source.metadata, source.path)) {
             source.warnings.push_back(std::move(warning));
         }
+        file_.file().require_whole();
     }
 
     const SafetensorsFile& file() const noexcept { return file_; } ///< how it is stored, and tensors of other names

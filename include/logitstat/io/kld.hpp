@@ -54,9 +54,9 @@ struct KldRow {
 /// object, also when it is moved.
 class KldFile {
   public:
-    /// O(tokens). Throws io_error when the file cannot be opened; parse_error, naming the file, for another magic,
-    /// counts below 1 (n_ctx below 3, where no position is evaluated), tokens outside [0, n_vocab), and a size other
-    /// than what the header asks for: of a run that was cut it says how many chunks are whole.
+    /// O(tokens). Throws io_error when the file cannot be opened or became shorter; parse_error, naming the file, for
+    /// another magic, counts below 1 (n_ctx below 3, where no position is evaluated), tokens outside [0, n_vocab), and
+    /// a size other than what the header asks for: of a run that was cut it says how many chunks are whole.
     explicit KldFile(const std::filesystem::path& path) : KldFile(MappedFile(path), path.string()) {}
 
     /// The same from a file that has been opened; `name` stands for it in errors.
@@ -105,6 +105,7 @@ class KldFile {
                      std::to_string(vocabulary_));
             }
         }
+        file_.require_whole();
         targets_.reserve(static_cast<std::size_t>(rows));
         for (std::size_t i = 0; i < rows; ++i) { targets_.push_back(tokens_[chunk(i) * context_ + pos(i) + 1]); }
     }

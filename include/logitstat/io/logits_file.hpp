@@ -80,6 +80,11 @@ class LogitsFile {
     /// still be read. Not from two threads at once; threads that read meanwhile are not disturbed. Where the system
     /// cannot give back pages nothing happens.
     void release_before(std::size_t row);
+    /// Throws io_error when a file has become shorter since it was opened: see MappedFile. For the end of a walk.
+    void require_whole() const {
+        if (kld_) { kld_->file().require_whole(); }
+        for (const detail::LogitsShard& shard : shards_) { shard.file().require_whole(); }
+    }
     static constexpr std::size_t release_step = std::size_t{1} << 22; ///< bytes that are given back at once
 
   private:
@@ -95,7 +100,7 @@ inline LogitsFile::LogitsFile(std::span<const std::filesystem::path> paths, cons
     if (paths.empty()) { throw std::invalid_argument("logits: no file given"); }
     name_ = paths.front().string();
     for (const std::filesystem::path& path : paths) {
-        MappedFile file(path);
+        MappedFile file(path, [&](std::string_view head) { detail::require_logits(head, path.string()); });
         if (looks_like_kld(file.text())) {
             if (paths.size() > 1) {
                 throw parse_error(path.string(), "a .kld file is whole: it cannot be one of several shards");

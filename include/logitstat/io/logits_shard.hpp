@@ -11,6 +11,7 @@
 
 #include "logitstat/error.hpp"
 #include "logitstat/io/binary_trace_metadata.hpp"
+#include "logitstat/io/kld.hpp"
 #include "logitstat/io/mapped_file.hpp"
 #include "logitstat/io/npy.hpp"
 #include "logitstat/io/safetensors.hpp"
@@ -27,6 +28,15 @@ struct LogitsOptions {
 };
 
 namespace detail {
+
+/// Throws parse_error unless a file that begins with these bytes may hold logits.
+inline void require_logits(std::string_view head, const std::string& name) {
+    if (looks_like_npy(head) || looks_like_safetensors(head) || looks_like_kld(head)) { return; }
+    throw parse_error(name, head.empty() ? "the file is empty"
+                                         : "no file of logits (.npy, safetensors, or llama.cpp's base "
+                                           "log-probabilities, .kld): the file begins " +
+                                               excerpt(head, 8));
+}
 
 /// An .npy or safetensors file and the tensor of it that holds logits: [n, V], or [batch, n, V], which is the same
 /// bytes with the rows of one batch after those of another.
@@ -95,13 +105,9 @@ class LogitsShard {
         return type && (tensor.shape.size() == 2 || tensor.shape.size() == 3);
     }
     static File open(MappedFile file, const std::string& name) {
-        const std::string_view bytes = file.text();
-        if (looks_like_npy(bytes)) { return NpyFile(std::move(file), name); }
-        if (looks_like_safetensors(bytes)) { return SafetensorsFile(std::move(file), name); }
-        throw parse_error(name, bytes.empty() ? "the file is empty"
-                                              : "no file of logits (.npy, safetensors, or llama.cpp's base "
-                                                "log-probabilities, .kld): the file begins " +
-                                                    excerpt(bytes, 8));
+        require_logits(file.text(), name); // an empty one is not looked at before
+        if (looks_like_npy(file.text())) { return NpyFile(std::move(file), name); }
+        return SafetensorsFile(std::move(file), name);
     }
 
     File file_;

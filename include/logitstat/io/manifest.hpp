@@ -32,13 +32,19 @@ struct PairSpec {
     friend bool operator==(const PairSpec&, const PairSpec&) = default;
 };
 
+/// Longer manifests are refused: a sparse file given by mistake would take hours to look through.
+inline constexpr std::size_t longest_manifest = std::size_t{1} << 26;
+
 /// Reads a manifest: tab-separated, the header line `name<TAB>tag<TAB>reference<TAB>candidate`, then a line a pair.
 /// Paths are relative to the manifest's folder. CRLF, a UTF-8 byte order mark, blank lines and lines that begin with #
 /// are fine; a tag may be empty. Throws io_error when it cannot be opened; parse_error naming the line for another
-/// header, another number of fields, an empty name or path, a NUL byte, a (name, tag) that comes twice, or no pair at
-/// all.
+/// header, another number of fields, an empty name or path, a NUL byte, a (name, tag) that comes twice, no pair at
+/// all, or more than `longest_manifest` bytes.
 inline std::vector<PairSpec> read_manifest(const std::filesystem::path& path) {
     const MappedFile file(path);
+    if (file.text().size() > longest_manifest) {
+        throw parse_error(path.string(), "a manifest of " + std::to_string(file.text().size()) + " bytes");
+    }
     std::string_view rest = file.text();
     if (rest.starts_with("\xEF\xBB\xBF")) { rest.remove_prefix(3); }
     std::vector<PairSpec> pairs;
@@ -77,16 +83,17 @@ inline std::vector<PairSpec> read_manifest(const std::filesystem::path& path) {
         pairs.push_back({field[0], field[1], folder / field[2], folder / field[3]});
     }
     if (pairs.empty()) { throw parse_error(path.string(), "the manifest holds no pair"); }
+    file.require_whole();
     return pairs;
 }
 
-/// Pairs the files of two folders (not their subfolders) whose names agree, sorted by name. With a pattern
-/// (ECMAScript), only files whose whole name matches take part, and what its groups capture decides: group 1 is the
-/// pair's name, the others joined by '-' its tag; without groups, or without a pattern, the file name itself. A file
-/// without a partner becomes a pair whose other path does not exist, so that it is reported and not forgotten. Files
-/// that do not match are appended to `ignored`, where that is given. Throws io_error when a folder cannot be read,
-/// std::invalid_argument for a bad pattern, when two files of a folder get the same name and tag, or when nothing pairs
-/// up.
+/// Pairs the files of two folders (not their subfolders, pipes and devices) whose names agree, sorted by name. With a
+/// pattern (ECMAScript), only files whose whole name matches take part, and what its groups capture decides: group 1 is
+/// the pair's name, the others joined by '-' its tag; without groups, or without a pattern, the file name itself. A
+/// file without a partner becomes a pair whose other path does not exist, so that it is reported and not forgotten.
+/// Files that do not match are appended to `ignored`, where that is given. Throws io_error when a folder cannot be
+/// read, std::invalid_argument for a bad pattern, when two files of a folder get the same name and tag, or when nothing
+/// pairs up.
 inline std::vector<PairSpec> pair_folders(const std::filesystem::path& references,
                                           const std::filesystem::path& candidates, const std::string& pattern = "",
                                           std::vector<std::filesystem::path>* ignored = nullptr) {
@@ -107,7 +114,7 @@ inline std::vector<PairSpec> pair_folders(const std::filesystem::path& reference
         for (const fs::directory_entry& entry : entries) {
             const std::string name = entry.path().filename().string();
             std::smatch groups;
-            if (entry.is_directory(error)) { continue; }
+            if (entry.is_directory(error) || entry.is_other(error)) { continue; } // a pipe would wait for its writer
             if (!std::regex_match(name, groups, expression)) {
                 if (ignored != nullptr) { ignored->push_back(entry.path()); }
                 continue;

@@ -28,9 +28,10 @@ inline std::filesystem::path behind_symbolic_links(const std::filesystem::path& 
 } // namespace detail
 
 /// A file that appears under its name only when it is complete: bytes go to a temporary beside it, `commit` renames.
-/// Without `commit` (an exception on the way) the temporary is removed and a previous file keeps its content. A target
-/// that is not a regular file (/dev/stdout, a pipe) is written to directly, never replaced; a symbolic link is
-/// followed.
+/// Without `commit` (an exception on the way) the temporary is removed and a previous file keeps its content. Who may
+/// write is thus for the folder to say: in one that can be written a read-only file is replaced, and stays read-only;
+/// in a read-only folder nothing is written. A target that is not a regular file (/dev/stdout, a pipe) is written to
+/// directly, never replaced; a symbolic link is followed.
 class OutputFile {
   public:
     /// Throws io_error when the path is a directory, its symbolic links do not end, or the temporary cannot be created.

@@ -22,12 +22,15 @@ namespace logitstat {
 /// safetensors file that is no trace the tensor called `tensor`, else `target` or `targets`, else the only tensor of
 /// that form. Values are copied as int32, so alignment does not matter. O(n).
 ///
-/// Throws io_error when the file cannot be opened; parse_error for what the format's reader refuses, a value below 0 or
-/// above int32, no or several tensors that it could be (listed), or naming all formats when the file is none of them.
-/// Their number and the vocabulary are for `check_targets`.
+/// Throws io_error when the file cannot be opened or became shorter meanwhile; parse_error for what the format's reader
+/// refuses, a value below 0 or above int32, no or several tensors that it could be (listed), or naming all formats when
+/// the file is none of them. Their number and the vocabulary are for `check_targets`.
 inline LogitsPositions read_positions(const std::filesystem::path& path, const std::string& tensor = {}) {
-    MappedFile file(path);
     const std::string name = path.string();
+    MappedFile file(path, [&](std::string_view head) {
+        if (looks_like_npy(head) || looks_like_kld(head)) { return; }
+        detail::require_trace(head, name, "no file of targets (.npy, safetensors, a trace, .kld)");
+    });
     const std::string_view bytes = file.text();
     const auto of_trace = [](const auto& trace) {
         return LogitsPositions{{trace.target.begin(), trace.target.end()},
@@ -39,7 +42,10 @@ inline LogitsPositions read_positions(const std::filesystem::path& path, const s
         throw parse_error(name, "only safetensors files have tensors by name, such as " + detail::excerpt(tensor));
     }
     if (looks_like_npy(bytes)) {
-        return {detail::target_values(NpyFile(std::move(file), name).tensor(), name), {}, {}, {}};
+        const NpyFile opened(std::move(file), name);
+        LogitsPositions positions{detail::target_values(opened.tensor(), name), {}, {}, {}};
+        opened.file().require_whole();
+        return positions;
     }
     if (looks_like_kld(bytes)) { return positions_of(KldFile(std::move(file), name)); }
     if (looks_like_safetensors(bytes)) {
@@ -50,13 +56,13 @@ inline LogitsPositions read_positions(const std::filesystem::path& path, const s
         const Tensor* const named = tensor.empty() ? detail::named_targets(opened) : nullptr;
         const Tensor& chosen =
             named != nullptr ? *named : detail::choose_tensor(opened, tensor, "targets", detail::fits_targets);
-        return {detail::target_values(chosen, name), {}, {}, {}};
+        LogitsPositions positions{detail::target_values(chosen, name), {}, {}, {}};
+        opened.file().require_whole();
+        return positions;
     }
-    if (const std::size_t at = detail::find_control_byte(bytes); at != std::string_view::npos) {
-        throw parse_error(name, "no file of targets (.npy, safetensors, a trace, .kld): control byte at offset " +
-                                    std::to_string(at) + ", the file begins " + detail::excerpt(bytes, 8));
-    }
-    return of_trace(parse_text_trace<double>(bytes, name));
+    const auto trace = parse_text_trace<double>(bytes, name);
+    file.require_whole();
+    return of_trace(trace);
 }
 
 /// The targets alone. Throws as `read_positions`.

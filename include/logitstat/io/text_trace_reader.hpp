@@ -104,6 +104,15 @@ template <std::floating_point Real> class TextTraceParser {
             fail_whole("not a text trace: control byte at offset " + std::to_string(at) + ", the file begins " +
                        excerpt(rest_, 8));
         }
+        if (options_.recover) { return; }
+        // A sparse file, or one that a crash left without its end: to look for the next line in it may take hours.
+        constexpr std::size_t hole = std::size_t{1} << 20;
+        const std::size_t nul = rest_.find('\0');
+        if (nul != std::string_view::npos && rest_.size() - nul > hole &&
+            rest_.substr(nul, hole).find('\n') == std::string_view::npos) {
+            fail_whole("not a text trace: NUL bytes from offset " + std::to_string(nul) +
+                       " on, as in a file that was not written to its end");
+        }
     }
 
     /// A killed run's last line: even when it reads as a whole row it may be cut inside its last number.
@@ -145,7 +154,11 @@ template <std::floating_point Real> class TextTraceParser {
         if (text.size() > longest_metadata) {
             fail(line_.data(), "a metadata line of " + std::to_string(text.size()) + " bytes", line_);
         }
-        trace_.source.metadata.add(metadata_words(text));
+        Metadata::Line words = metadata_words(text);
+        if ((metadata_words_ += words.size()) > most_metadata_words) {
+            fail(line_.data(), "more than " + std::to_string(most_metadata_words) + " words of metadata", line_);
+        }
+        trace_.source.metadata.add(std::move(words));
     }
 
     // ---- rows ------------------------------------------------------------------------------------------------------
@@ -329,7 +342,7 @@ template <std::floating_point Real> class TextTraceParser {
     std::string_view rest_; ///< not yet read
     std::string_view line_; ///< the current line
     std::string_view first_chatter_;
-    std::size_t line_number_ = 0;
+    std::size_t line_number_ = 0, metadata_words_ = 0;
     bool unterminated_ = false; ///< the current line ends with the file, not with a newline
     std::size_t row_ = 0;
     std::vector<token_id> ids_; ///< the current row's
@@ -351,11 +364,13 @@ Trace<Real> parse_text_trace(std::string_view bytes, std::string name, ReadOptio
     return detail::TextTraceParser<Real>(bytes, std::move(name), options).parse();
 }
 
-/// Reads a text trace file. Throws io_error when it cannot be opened, parse_error as above.
+/// Reads a text trace file. Throws io_error when it cannot be opened or became shorter meanwhile, parse_error as above.
 template <std::floating_point Real = double>
 Trace<Real> read_text_trace(const std::filesystem::path& path, ReadOptions options = {}) {
     const MappedFile file(path);
-    return parse_text_trace<Real>(file.text(), path.string(), options);
+    auto trace = parse_text_trace<Real>(file.text(), path.string(), options);
+    file.require_whole();
+    return trace;
 }
 
 } // namespace logitstat
