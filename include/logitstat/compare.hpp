@@ -256,7 +256,7 @@ void compute(Comparison& result, const R& reference, const C& candidate, const C
     if (const auto most = options.rules.max_perplexity_increase) {
         result.limits.push_back(perplexity_limit(result.nll_difference, *most));
     }
-    result.identical_data = result.skipped_non_finite == 0 && same_data(reference, candidate);
+    result.identical_data = result.skipped_non_finite == 0 && detail::same_data(reference, candidate);
     judge(result);
 }
 
