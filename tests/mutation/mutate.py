@@ -32,6 +32,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
 INCLUDE = ROOT / "include" / "logitstat"
+MAIN = ROOT / "tests" / "main.cpp"
 DOES_NOT_COMPILE = 250  # exit status, see mutants.hpp
 
 # ---- finding mutants -------------------------------------------------------------------------------------------------
@@ -169,7 +170,7 @@ class Header:
 
     def _find(self):
         for i, token in enumerate(self.tokens):
-            if self._starts_statement(i):
+            if self._starts_statement(i) and not self.frozen[i]:
                 self._statement(i)
             if token.text in ("return", "throw", "continue", "break") and self._leaves_early(i):
                 end = self.tokens[self._end_of_statement(i)].end
@@ -378,34 +379,34 @@ class Tests:
             "-isystem", options.eigen, f'-DEXAMPLE_DATA="{ROOT / "examples" / "data"}"',
             f'-DTEST_DATA="{ROOT / "tests" / "data"}"']
         self.sources, self.jobs, self.main = sources, options.jobs, folder / "main.o"
+        self.main.unlink(missing_ok=True)
         self.programs = {}
         self.pool = concurrent.futures.ThreadPoolExecutor(options.jobs)
 
     def object(self, source):
-        if source.name == "main.cpp":
+        if source == MAIN:
             return self.main
         return self.folder / f"{source.parent.name}-{source.stem}.o"
 
-    def build(self, sources=None):
-        """Builds all; the compiler's words where something failed."""
-        sources = [ROOT / "tests" / "main.cpp", *(sources or self.sources)]
-        failed = ""
-
+    def build(self, sources):
+        """Builds the programs of these files. {what failed: the compiler's words}"""
         def compile_one(source):
             return source, run([*self.compile, "-c", str(source), "-o", str(self.object(source))])
-        for source, (status, seconds, output) in self.pool.map(compile_one, sources):
+        todo = sources if self.main.exists() else [MAIN, *sources]
+        failed = {}
+        for source, (status, seconds, output) in self.pool.map(compile_one, todo):
             print(f"  {source.relative_to(ROOT)}: {seconds:.1f} s{'' if status == 0 else ', FAILED'}", flush=True)
-            failed += output if status else ""
-        if failed:
-            return failed
-        for source in sources[1:]:
-            program = self.object(source).with_suffix("")
-            status, _, output = run([*self.compiler, "-o", str(program), str(self.object(source)), str(self.main), "-ltbb",
-                                     "-pthread"])
             if status:
-                return output
-            self.programs[source] = program
-        return ""
+                failed[source] = output
+        for source in sources:
+            if source not in failed and MAIN not in failed:
+                program = self.object(source).with_suffix("")
+                status, _, output = run([*self.compiler, "-o", str(program), str(self.object(source)), str(self.main),
+                                         "-ltbb", "-pthread"])
+                self.programs[source] = program
+                if status:
+                    failed[source] = output
+        return failed
 
 
 def test_sources(options):
@@ -440,28 +441,28 @@ def build_mutants(options, headers, sources, folder):
             mutant.id = number
     left_out = {header.name: set() for header in headers}
     tests = Tests(options, sources, folder, overlay, number)
-    for attempt in range(options.attempts):
+    todo = sources
+    while todo:
         for header in headers:
             for mutant in header.mutants():
                 mutant.status = None
             path = overlay / "logitstat" / header.name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(header.with_mutants(left_out[header.name]))
-        print(f"building {len(sources)} test programs with {number} mutants compiled in", flush=True)
-        output = tests.build()
-        if not output:
-            return tests
-        found = False
-        for name, line in re.findall(re.escape(str(overlay)) + r"/logitstat/([\w/.]+):(\d+):\d+: (?:error|  *required)",
-                                     output):
-            if name in left_out and int(line) not in left_out[name]:
-                left_out[name].add(int(line))
-                print(f"  leaving out {name}:{line}")
-                found = True
-        if not found:
-            break
-    print(output[-6000:], file=sys.stderr)
-    sys.exit(2)
+        print(f"building {len(todo)} test programs with {number} mutants compiled in", flush=True)
+        failed = tests.build(todo)
+        errors = "\n".join(failed.values())
+        found = {(name, int(line)) for name, line in
+                 re.findall(re.escape(str(overlay)) + r"/logitstat/([\w/.]+):(\d+):\d+: (?:error| +required)", errors)}
+        found = {(name, line) for name, line in found if name in left_out and line not in left_out[name]}
+        if failed and not found:
+            print(errors[-6000:], file=sys.stderr)
+            sys.exit(2)
+        for name, line in sorted(found):
+            left_out[name].add(line)
+            print(f"  leaving out {name}:{line}")
+        todo = list(failed)
+    return tests
 
 
 def baseline(tests, folder):
@@ -502,7 +503,7 @@ def judge_constant(options, header, mutant, sources, folder):
     try:
         tests = Tests(options, sources, folder, folder / "constant", 1)
         for source in sources:
-            if tests.build([source]):
+            if tests.build([source]): # no message: a constant that the compiler refuses is no mutant
                 return "not compiled", ""
             status, _, _ = run([str(tests.programs[source]), "--abort-after=1", "--no-breaks=true"], timeout=120)
             if status != 0:
@@ -556,7 +557,6 @@ def main():
     parser.add_argument("--flags", default="-O1 -D_GLIBCXX_ASSERTIONS", help="of the compiler (default: %(default)s)")
     parser.add_argument("--eigen", default="/usr/include/eigen3", help="include folder (default: %(default)s)")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "mutation", help="of what is built")
-    parser.add_argument("--attempts", type=int, default=6, help="builds, each without what the last could not compile")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every mutant and what became of it")
     parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write the summary")
     options = parser.parse_args()
