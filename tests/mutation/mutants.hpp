@@ -100,8 +100,7 @@ template <class A, int Id, char Original, char... Alternatives> struct with_left
 #define LOGITSTAT_OPERATION(NAME, TOKEN)                                                                               \
     template <> struct operation<NAME> {                                                                               \
         template <class A, class B>                                                                                    \
-        constexpr auto operator()(A&& a, B&& b) const                                                                  \
-            -> decltype(std::forward<A>(a) TOKEN std::forward<B>(b)) {                                                 \
+        constexpr auto operator()(A&& a, B&& b) const -> decltype(std::forward<A>(a) TOKEN std::forward<B>(b)) {       \
             return std::forward<A>(a) TOKEN std::forward<B>(b);                                                        \
         }                                                                                                              \
     };                                                                                                                 \
@@ -154,9 +153,7 @@ template <int Id, class T> constexpr const T& max(const T& a, const T& b) {
 
 /// Functions that mutant Id leaves out.
 #define LOGITSTAT_DROPPED(NAME)                                                                                        \
-    template <int Id, class T> auto NAME(T x) {                                                                        \
-        return on(Id) ? static_cast<decltype(std::NAME(x))>(x) : std::NAME(x);                                         \
-    }
+    template <int Id, class T> auto NAME(T x) { return on(Id) ? static_cast<decltype(std::NAME(x))>(x) : std::NAME(x); }
 LOGITSTAT_DROPPED(sqrt)
 LOGITSTAT_DROPPED(abs)
 LOGITSTAT_DROPPED(exp)

@@ -183,7 +183,8 @@ TEST_CASE("Holm: no less than p, no more than Bonferroni, in the order of the p-
             for (std::size_t j = 0; j < m; ++j) {
                 if (p[j] > p[i]) { continue; }
                 const auto before = std::count_if(p.begin(), p.end(), [&](double x) { return x < p[j]; });
-                largest = std::max(largest, static_cast<long double>(p[j]) * static_cast<long double>(m - static_cast<std::size_t>(before)));
+                largest = std::max(largest, static_cast<long double>(p[j]) *
+                                                static_cast<long double>(m - static_cast<std::size_t>(before)));
                 if (p[j] < p[i]) { CHECK(adjusted[j] <= adjusted[i]); }
                 if (p[j] == p[i]) { CHECK(adjusted[j] == adjusted[i]); }
             }
@@ -235,7 +236,8 @@ TEST_CASE("standard errors: blind to a shift and a sign, in the unit of the valu
         const Column x = some_values(random, some_size(random));
         const std::size_t n = x.size();
         const auto clusters = some_clusters(random, n);
-        const logitstat::HacOptions hac{.lag = n > 1 ? std::optional(random.below(std::min<std::size_t>(n, 20))) : std::nullopt,
+        const logitstat::HacOptions hac{.lag = n > 1 ? std::optional(random.below(std::min<std::size_t>(n, 20)))
+                                                     : std::nullopt,
                                         .stop_at_chunk_borders = random.chance(0.5)};
         const auto se = logitstat::standard_errors(x, clusters, hac);
         Column moved = x, back(x.rbegin(), x.rend());
@@ -279,7 +281,8 @@ TEST_CASE("root mean square: blind to signs, in the unit of the values, and no l
         for (double& value : other) { value *= random.pick({-2.0, 2.0}); }
         const auto twice = logitstat::root_mean_square(other, clusters).value();
         CHECK(twice.value == 2 * rms.value);
-        for (auto error : {&logitstat::StandardErrors::iid, &logitstat::StandardErrors::clustered, &logitstat::StandardErrors::hac}) {
+        for (auto error : {&logitstat::StandardErrors::iid, &logitstat::StandardErrors::clustered,
+                           &logitstat::StandardErrors::hac}) {
             const std::optional<double> a = rms.se.*error, b = twice.se.*error;
             CHECK(b == (a ? std::optional(2 * *a) : a));
         }
@@ -406,7 +409,8 @@ TEST_CASE("bootstrap of a ratio: the same draws in another unit, shifted, or ups
     }
 }
 
-TEST_CASE("Korn-Graubard: whatever the order of the chunks, from either side, and the design effect by its definition") {
+TEST_CASE(
+    "Korn-Graubard: whatever the order of the chunks, from either side, and the design effect by its definition") {
     Random random(8);
     for (int round = 0; round < 300; ++round) {
         CAPTURE(round);

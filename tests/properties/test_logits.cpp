@@ -89,7 +89,9 @@ void check_same(const LogitsComparison& a, const LogitsComparison& b, long doubl
     CHECK(oracle::close(a.logit_max, b.logit_max, tolerance));
     CHECK(a.disagreements == b.disagreements);
     CHECK(a.sweep == b.sweep);
-    if (a.logit_delta.count == a.positions) { CHECK(a.ranks == b.ranks); } // a choice that is ruled out ties with others
+    if (a.logit_delta.count == a.positions) {
+        CHECK(a.ranks == b.ranks);
+    } // a choice that is ruled out ties with others
     CHECK(a.verdict == b.verdict);
     CHECK(a.hard_ties == b.hard_ties);
     CHECK(a.candidate_ties == b.candidate_ties);
@@ -124,7 +126,8 @@ TEST_CASE("tokens under other numbers: the same figures, but for rounding") {
                 renamed.a[i * rows.vocabulary + name[t]] = rows.a[i * rows.vocabulary + t];
                 renamed.b[i * rows.vocabulary + name[t]] = rows.b[i * rows.vocabulary + t];
             }
-            renamed.positions.target[i] = static_cast<token_id>(name[static_cast<std::size_t>(rows.positions.target[i])]);
+            renamed.positions.target[i] =
+                static_cast<token_id>(name[static_cast<std::size_t>(rows.positions.target[i])]);
         }
         check_same(rows.compared(), renamed.compared(), 4e-6L);
     };
@@ -141,7 +144,8 @@ TEST_CASE("padding: columns that are left out, rows apart in memory and tokens o
             using T = std::remove_cvref_t<decltype(from[0])>;
             to.assign(rows.n * wide, static_cast<T>(static_cast<float>(padding)));
             for (std::size_t i = 0; i < rows.n; ++i) {
-                std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(i * v), v, to.begin() + static_cast<std::ptrdiff_t>(i * wide));
+                std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(i * v), v,
+                            to.begin() + static_cast<std::ptrdiff_t>(i * wide));
             }
         };
         widen(rows.a, garbage.a, 1e30);
@@ -190,7 +194,8 @@ TEST_CASE("swapped arms: KL becomes its reverse, what is symmetric stays, signs 
 TEST_CASE("bounds: of each divergence, and between them") {
     const auto check = [](Random&, const auto& rows) {
         constexpr double rounding = 2e-6;
-        const PairColumns c = logitstat::score_pairs(rows.reference(), rows.candidate(), rows.positions, {.top_k = rows.top_k()});
+        const PairColumns c =
+            logitstat::score_pairs(rows.reference(), rows.candidate(), rows.positions, {.top_k = rows.top_k()});
         for (std::size_t i = 0; i < rows.n; ++i) {
             CAPTURE(i);
             const double kl = c.kl[i], reverse = c.reverse_kl[i], js = c.jensen_shannon[i], tv = c.total_variation[i];
@@ -202,9 +207,9 @@ TEST_CASE("bounds: of each divergence, and between them") {
             CHECK(tv <= 1);
             CHECK(tv * tv <= kl / 2 + rounding); // Pinsker
             CHECK(tv * tv <= reverse / 2 + rounding);
-            CHECK(js <= (kl + reverse) / 4 + rounding); // by convexity of KL in its second argument
+            CHECK(js <= (kl + reverse) / 4 + rounding);     // by convexity of KL in its second argument
             CHECK(js <= tv * std::numbers::ln2 + rounding); // Lin 1991
-            CHECK(js >= tv * tv / 2 - rounding); // Pinsker to the mixture, which is tv / 2 from either
+            CHECK(js >= tv * tv / 2 - rounding);            // Pinsker to the mixture, which is tv / 2 from either
             CHECK(std::abs(c.delta_p[i]) <= tv + rounding);
             // The log-probabilities of P and Q are at most 2 max |d| apart, where no token is ruled out by one alone.
             if (std::isfinite(kl) && std::isfinite(reverse)) { CHECK(kl <= 2 * c.logit_max[i] + rounding); }
@@ -228,8 +233,9 @@ TEST_CASE("equal arms: every divergence is 0, whatever the logits") {
         const LogitsComparison c = rows.compared();
         CHECK(c.identical_data);
         CHECK(c.verdict == logitstat::Verdict::identical);
-        for (auto figure : {&LogitsComparison::kl, &LogitsComparison::reverse_kl, &LogitsComparison::jensen_shannon,
-                            &LogitsComparison::total_variation, &LogitsComparison::logit_rms, &LogitsComparison::delta_p}) {
+        for (auto figure :
+             {&LogitsComparison::kl, &LogitsComparison::reverse_kl, &LogitsComparison::jensen_shannon,
+              &LogitsComparison::total_variation, &LogitsComparison::logit_rms, &LogitsComparison::delta_p}) {
             CHECK((c.*figure)->infinite == 0);
             CHECK((c.*figure)->min == 0);
             CHECK((c.*figure)->max == 0);
@@ -274,8 +280,9 @@ TEST_CASE("twice the rows: the same distributions, errors smaller by the square 
         }
         const LogitsComparison a = rows.compared(), b = twice.compared();
         const auto n = static_cast<double>(rows.n);
-        for (auto figure : {&LogitsComparison::kl, &LogitsComparison::jensen_shannon, &LogitsComparison::total_variation,
-                            &LogitsComparison::logit_rms, &LogitsComparison::delta_p, &LogitsComparison::topk_overlap}) {
+        for (auto figure :
+             {&LogitsComparison::kl, &LogitsComparison::jensen_shannon, &LogitsComparison::total_variation,
+              &LogitsComparison::logit_rms, &LogitsComparison::delta_p, &LogitsComparison::topk_overlap}) {
             const auto &x = a.*figure, &y = b.*figure;
             REQUIRE(x.has_value() == y.has_value());
             if (!x) { continue; }
@@ -298,11 +305,14 @@ TEST_CASE("traces captured from the rows, of as many candidates as there are tok
     const auto check = [](Random&, const auto& rows) {
         if (rows.vocabulary > 20) { return; }
         for (std::size_t t = 0; t < rows.a.size(); ++t) {
-            if (!std::isfinite(static_cast<double>(rows.a[t])) || !std::isfinite(static_cast<double>(rows.b[t]))) { return; }
+            if (!std::isfinite(static_cast<double>(rows.a[t])) || !std::isfinite(static_cast<double>(rows.b[t]))) {
+                return;
+            }
         }
         logitstat::TraceBuilder<double> a(rows.vocabulary), b(rows.vocabulary);
         for (std::size_t i = 0; i < rows.n; ++i) {
-            const auto &chunk = rows.positions.chunk[i], &pos = rows.positions.pos[i], &target = rows.positions.target[i];
+            const auto &chunk = rows.positions.chunk[i], &pos = rows.positions.pos[i],
+                       &target = rows.positions.target[i];
             a.record(chunk, pos, target, rows.reference().row(i));
             b.record(chunk, pos, target, rows.candidate().row(i));
         }

@@ -97,8 +97,8 @@ double square_root(double x) { return std::sqrt(x); }
 
 } // namespace
 
-TEST_CASE_TEMPLATE("positions of a chunk, and chunks, in another order: only errors that look along the text change", Real,
-                   double, float) {
+TEST_CASE_TEMPLATE("positions of a chunk, and chunks, in another order: only errors that look along the text change",
+                   Real, double, float) {
     for_pairs<Real>(1, 120, [](Random& random, const Pair& pair) {
         const CompareOptions options = some_options(random, pair);
         const Comparison a = compared<Real>(pair, options),
@@ -156,7 +156,8 @@ TEST_CASE_TEMPLATE("swapped arms: what is paired turns round, what is common sta
 TEST_CASE_TEMPLATE("tokens under other numbers: the same figures", Real, double, float) {
     for_pairs<Real>(400, 80, [](Random& random, const Pair& pair) {
         const CompareOptions options = some_options(random, pair);
-        const Comparison a = compared<Real>(pair, options), b = compared<Real>(properties::renamed(random, pair), options);
+        const Comparison a = compared<Real>(pair, options),
+                         b = compared<Real>(properties::renamed(random, pair), options);
         CHECK((describe(properties::without_names(a)) == describe(properties::without_names(b))));
         check_same_counts(a, b);
         CHECK(a.decided_bootstrap == b.decided_bootstrap);
@@ -206,11 +207,13 @@ TEST_CASE("logits in another unit: gaps in steps of their type stay as they are,
         });
         const auto type = random.pick({logitstat::storage_type::float32, logitstat::storage_type::bfloat16});
         const Traces<float> a(pair), b(doubled);
-        const auto before = logitstat::gaps_in_ulps(a.reference, type), after = logitstat::gaps_in_ulps(b.reference, type);
+        const auto before = logitstat::gaps_in_ulps(a.reference, type),
+                   after = logitstat::gaps_in_ulps(b.reference, type);
         for (std::size_t i = 0; i < pair.size(); ++i) { // the spacing at 0 has no magnitude to scale with
             if (pair.reference[i].logits[0] != 0) { CHECK(before[i] == after[i]); }
         }
-        const auto x = logitstat::logit_deltas(a.reference, a.candidate), y = logitstat::logit_deltas(b.reference, b.candidate);
+        const auto x = logitstat::logit_deltas(a.reference, a.candidate),
+                   y = logitstat::logit_deltas(b.reference, b.candidate);
         REQUIRE(x.size() == y.size());
         for (std::size_t i = 0; i < x.size(); ++i) { CHECK(y[i] == x[i] * factor); }
     });
@@ -337,7 +340,8 @@ TEST_CASE("more of the same text: counts double, independent errors shrink by th
         const std::size_t times = random.pick<std::size_t>({2, 4});
         const auto m = static_cast<double>(times), n = static_cast<double>(pair.size());
         const CompareOptions options{.thresholds = {0, 1}, .bootstrap = {.replicates = 0}, .step_curve = true};
-        const Comparison a = compared<double>(pair, options), b = compared<double>(properties::repeated(pair, times), options);
+        const Comparison a = compared<double>(pair, options),
+                         b = compared<double>(properties::repeated(pair, times), options);
         const auto k = static_cast<std::int64_t>(times);
         CHECK(b.positions == k * a.positions);
         CHECK(b.chunks == times * a.chunks);
@@ -476,7 +480,8 @@ TEST_CASE_TEMPLATE("bounds that every pair keeps", Real, double, float) {
         CHECK(ranked == c.disagreements);
         CHECK(c.candidate_ties <= c.disagreements);
         CHECK(c.logit_delta.count >= c.positions - c.disagreements);
-        CHECK(std::is_sorted(c.worst.begin(), c.worst.end(), [](const auto& a, const auto& b) { return a.gap > b.gap; }));
+        CHECK(
+            std::is_sorted(c.worst.begin(), c.worst.end(), [](const auto& a, const auto& b) { return a.gap > b.gap; }));
         if (c.logit_delta.count > 0) {
             CHECK(*c.logit_delta.p50 <= *c.logit_delta.p90);
             CHECK(*c.logit_delta.p90 <= *c.logit_delta.p99);
@@ -510,7 +515,8 @@ TEST_CASE_TEMPLATE("bounds that every pair keeps", Real, double, float) {
             }
         }
         CHECK(close(d.perplexity_ratio, c.candidate_perplexity.value / c.reference_perplexity.value, 1e-12L));
-        CHECK(close(c.perplexity_difference->value, c.candidate_perplexity.value - c.reference_perplexity.value, 1e-12L));
+        CHECK(
+            close(c.perplexity_difference->value, c.candidate_perplexity.value - c.reference_perplexity.value, 1e-12L));
         if (c.decided_bootstrap) {
             CHECK(c.decided_bootstrap->lo >= 0);
             CHECK(c.decided_bootstrap->hi <= 1);
@@ -527,7 +533,8 @@ TEST_CASE("the verdict says what its counts say, and more evidence or leave neve
         if (random.chance(0.4)) { options.rules.max_rate = random.pick({0.01, 0.2, 0.5, 1.0}); }
         const Comparison c = compared<double>(pair, options);
         const auto& rules = options.rules;
-        const auto bound = logitstat::proportion_upper_bound(c.decided.mismatches, c.decided.positions, options.confidence);
+        const auto bound =
+            logitstat::proportion_upper_bound(c.decided.mismatches, c.decided.positions, options.confidence);
         switch (c.verdict) {
         case Verdict::identical:
             CHECK(c.disagreements == 0);
@@ -551,7 +558,8 @@ TEST_CASE("the verdict says what its counts say, and more evidence or leave neve
             CHECK_FALSE(c.identical_data);
             break;
         }
-        CHECK((logitstat::exit_code(c.verdict) == 0) == (c.verdict == Verdict::identical || c.verdict == Verdict::pass));
+        CHECK((logitstat::exit_code(c.verdict) == 0) ==
+              (c.verdict == Verdict::identical || c.verdict == Verdict::pass));
         options.rules.max_mismatches = c.positions;
         CHECK(compared<double>(pair, options).verdict != Verdict::fail);
         options.rules = {.max_mismatches = rules.max_mismatches};

@@ -31,8 +31,7 @@ template <class Real> struct Traces {
     }
 };
 
-template <class Real>
-logitstat::Comparison compared(const Pair& pair, const logitstat::CompareOptions& options = {}) {
+template <class Real> logitstat::Comparison compared(const Pair& pair, const logitstat::CompareOptions& options = {}) {
     return Traces<Real>(pair).compared(options);
 }
 
@@ -167,7 +166,9 @@ inline logitstat::Comparison without_names(logitstat::Comparison c, bool in_orde
 }
 
 inline bool close(const logitstat::Interval& a, const logitstat::Interval& b, long double tolerance) {
-    const auto ends = [&](double x, double y) { return x == y || oracle::close(x, y, tolerance); }; // infinite ends, too
+    const auto ends = [&](double x, double y) {
+        return x == y || oracle::close(x, y, tolerance);
+    }; // infinite ends, too
     return ends(a.lo, b.lo) && ends(a.hi, b.hi);
 }
 inline bool close(const std::optional<logitstat::Interval>& a, const std::optional<logitstat::Interval>& b,

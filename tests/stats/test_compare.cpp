@@ -543,4 +543,69 @@ TEST_CASE("a type of one's own with real_type and view() is a trace") {
     CHECK(describe(compare(reference, candidate)) == describe(traces.compared()));
 }
 
+TEST_CASE("a result that nothing was put into says nothing") {
+    const logitstat::Comparison c;
+    CHECK(c.positions == 0);
+    CHECK(c.skipped_non_finite == 0);
+    CHECK(c.reference_non_finite == 0);
+    CHECK(c.candidate_non_finite == 0);
+    CHECK(c.chunks == 0);
+    CHECK(c.reference_k == 0);
+    CHECK(c.candidate_k == 0);
+    CHECK(c.vocabulary == 0);
+    CHECK(c.has_targets);
+    CHECK(c.disagreements == 0);
+    CHECK(c.storage_inferred);
+    CHECK(c.hard_ties == 0);
+    CHECK(c.candidate_ties == 0);
+    CHECK(c.verdict == Verdict::inconclusive);
+    CHECK_FALSE(c.identical_data);
+    CHECK(c.decided == logitstat::DecidedCount{0, 0, 0});
+    CHECK(c.confidence.value() == 0.95);
+    CHECK(c.disagreements_clustered.design_effect == 1);
+    CHECK(c.disagreements_clustered.effective_size == 0);
+    CHECK(c.disagreements_clustered.interval == logitstat::Interval{0, 1});
+    CHECK(c.disagreements_clustered.upper_bound == 1);
+    CHECK(c.reference_accuracy.correct == 0);
+    CHECK(c.reference_accuracy.positions == 0);
+    CHECK(c.mcnemar.both == 0);
+    CHECK(c.mcnemar.only_reference == 0);
+    CHECK(c.mcnemar.only_candidate == 0);
+    CHECK(c.mcnemar.neither == 0);
+    CHECK(c.mcnemar.p == 1);
+    CHECK(c.logit_delta.count == 0);
+    CHECK(c.reference_perplexity.value == 0);
+    CHECK(c.reference_perplexity.mean_nll == 0);
+    const logitstat::NllDifference& d = c.nll_difference;
+    CHECK(d.mean == 0);
+    CHECK(d.perplexity_ratio == 1);
+    CHECK(d.perplexity_percent == 0);
+    CHECK(d.higher == 0);
+    CHECK(d.lower == 0);
+    CHECK(d.equal == 0);
+    CHECK(d.sign_test_p == 1);
+    CHECK(d.largest == 0);
+    CHECK(d.largest_index == 0);
+    CHECK(d.se.n == 0);
+    CHECK(d.se.clusters == 0);
+    CHECK(d.se.lag == 0);
+
+    const logitstat::Disagreement at;
+    CHECK(at.index == 0);
+    CHECK(at.chunk == 0);
+    CHECK(at.pos == 0);
+    CHECK(at.target == 0);
+    CHECK(at.reference_token == 0);
+    CHECK(at.candidate_token == 0);
+    CHECK(at.gap == 0);
+    CHECK(logitstat::Interval{} == logitstat::Interval{0, 0});
+    CHECK(logitstat::RankCount{} == logitstat::RankCount{std::nullopt, 0});
+    CHECK(logitstat::PerplexityDifference{}.value == 0);
+    CHECK(logitstat::Proportion{}.k == 0);
+    CHECK(logitstat::Proportion{}.n == 0);
+    CHECK(logitstat::Proportion{}.interval == logitstat::Interval{0, 1});
+    CHECK(logitstat::Proportion{}.upper_bound == 1);
+    CHECK_FALSE(logitstat::NoiseFigure{}.beyond);
+}
+
 } // namespace test_compare

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -7,7 +9,10 @@
 
 #include "io/helpers.hpp"
 #include "logitstat/stats/distribution.hpp"
+#include "logitstat/stats/nll_difference.hpp"
+#include "logitstat/stats/perplexity.hpp"
 #include "logitstat/stats/perplexity_difference.hpp"
+#include "logitstat/stats/rank.hpp"
 #include "logitstat/stats/root_mean_square.hpp"
 
 namespace test_distribution {
@@ -137,6 +142,72 @@ TEST_CASE("difference of perplexities, by the covariance of the arms") {
     CHECK(none.value == 0);
     CHECK(none.se.iid == 0.0);
     CHECK_FALSE(logitstat::perplexity_difference(trace_of(a), trace_of(std::vector<double>(n, 800))));
+}
+
+TEST_CASE("a lag for all values is cut to what the infinite ones leave") {
+    std::vector<double> x = column();
+    for (std::size_t i = 3; i < n; ++i) { x[i] = infinity; }
+    const std::vector<double> finite(x.begin(), x.begin() + 3);
+    const std::vector<std::size_t> one{0, 3}, all{0, n};
+    for (const std::size_t lag : {0u, 1u, 2u, 3u, 39u}) {
+        const Distribution d =
+            distribution(x, all, quantile_rule::linear, logitstat::confidence_level(0.95), {.lag = lag}).value();
+        CHECK(d.se.lag == std::min<std::size_t>(lag, 2));
+        CHECK(d.se.hac == logitstat::hac_se(finite, std::min<std::size_t>(lag, 2), one));
+    }
+}
+
+TEST_CASE("95 % unless stated, by every statistic with an interval") {
+    const logitstat::confidence_level stated(0.95);
+    const std::vector<double> x = column();
+    CHECK(distribution(x, four_chunks)->interval ==
+          distribution(x, four_chunks, quantile_rule::linear, stated)->interval);
+    CHECK(logitstat::perplexity(x, four_chunks)->interval == logitstat::perplexity(x, four_chunks, stated)->interval);
+    CHECK(logitstat::perplexity(trace_of(x))->interval == logitstat::perplexity(x, four_chunks, stated)->interval);
+    CHECK(logitstat::nll_difference(x, four_chunks)->interval ==
+          logitstat::nll_difference(x, four_chunks, stated)->interval);
+    const auto zero = trace_of(std::vector<double>(n, 0.0));
+    CHECK(logitstat::nll_difference(zero, trace_of(x))->interval ==
+          logitstat::nll_difference(x, four_chunks, stated)->interval);
+}
+
+TEST_CASE("a root mean square below 1 has the delta method's error, too") {
+    // By hand: x^2 = {1/16, 1/4}, mean 5/32, value sqrt(5/32), error of the mean (3/16) / 2, over 2 sqrt(5/32).
+    const auto rms =
+        logitstat::root_mean_square(std::vector<double>{0.25, -0.5}, std::vector<std::size_t>{0, 2}).value();
+    CHECK(rms.value == doctest::Approx(std::sqrt(5.0 / 32)).epsilon(1e-15));
+    CHECK(rms.se.iid.value() == doctest::Approx(3.0 / 32 / (2 * std::sqrt(5.0 / 32))).epsilon(1e-15));
+}
+
+TEST_CASE("difference of perplexities of two positions, by hand; of one, and of none") {
+    // a = {0, 2}, b = {1, 1}: both perplexities are e; e_i = e (b_i - a_i) = {e, -e}, whose standard error is e.
+    const auto two = logitstat::perplexity_difference(trace_of({0, 2}), trace_of({1, 1})).value();
+    CHECK(two.value == 0);
+    CHECK(two.se.iid.value() == doctest::Approx(std::exp(1.0)).epsilon(1e-15));
+    const auto one = logitstat::perplexity_difference(trace_of({0}), trace_of({1})).value();
+    CHECK(one.value == doctest::Approx(std::exp(1.0) - 1).epsilon(1e-15));
+    CHECK_FALSE(one.se.iid);
+    CHECK_FALSE(logitstat::perplexity_difference(trace_of({}), trace_of({})));
+}
+
+TEST_CASE("ranks among all tokens, counted over the given positions") {
+    const std::vector<std::int64_t> rank{1, 7, 2, 7, 300'000};
+    const std::vector<std::size_t> positions{1, 3, 4, 2};
+    const std::vector<logitstat::RankCount> expected{{2, 1}, {7, 2}, {300'000, 1}};
+    CHECK(logitstat::rank_distribution(rank, positions) == expected);
+    CHECK(logitstat::rank_distribution(rank, std::vector<std::size_t>{}).empty());
+}
+
+TEST_CASE("a distribution and a root mean square that nothing was put into are 0") {
+    const Distribution d;
+    CHECK(d.infinite == 0);
+    CHECK(d.mean == 0);
+    CHECK(d.min == 0);
+    CHECK(d.max == 0);
+    CHECK(d.min_index == 0);
+    CHECK(d.max_index == 0);
+    CHECK(d.quantile(0.5) == 0);
+    CHECK(logitstat::RootMeanSquare{}.value == 0);
 }
 
 } // namespace test_distribution

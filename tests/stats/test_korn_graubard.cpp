@@ -224,4 +224,11 @@ TEST_CASE("a billion positions") {
     CHECK(result.interval.hi >= clopper_pearson(3'000'000, 1'000'000'000, usual).hi);
 }
 
+TEST_CASE("a single mismatch shows its design effect") {
+    // Python: p=1/20; (2/1*((1-p*10)**2+(0-p*10)**2)/400) / (p*(1-p)/20)
+    const auto result = korn_graubard(Counts{1, 0}, Counts{10, 10}, usual);
+    CHECK(close(result.design_effect, 1.0526315789473684, 1e-13));
+    CHECK(result.effective_size < 20);
+}
+
 } // namespace test_korn_graubard

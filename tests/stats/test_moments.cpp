@@ -114,6 +114,15 @@ TEST_CASE("merging the empty accumulator changes nothing, from either side") {
     CHECK(Moments().merge({}).n == 0);
 }
 
+TEST_CASE("merging the empty accumulator changes nothing where squares would overflow") {
+    logitstat::Moments far{2, 1e200, 4};
+    far.merge({});
+    CHECK(far.n == 2);
+    CHECK(far.mean == 1e200);
+    CHECK(far.m2 == 4);
+    CHECK(logitstat::Moments{}.m2 == 0);
+}
+
 TEST_CASE("equal values have no deviation at all") {
     for (const double x : {0.1, -1e8 / 3, 1e300, 5e-324, -0.0, 0.0}) {
         for (const std::size_t n : Sizes{1, 2, 3, 255, 256, 257, 1000, 100'000}) {
@@ -207,6 +216,7 @@ TEST_CASE("NLL difference: the figures that do not exist") {
     CHECK(constant.p == 0.0);
     CHECK(constant.interval == logitstat::Interval{0.5, 0.5});
     CHECK(!constant.t); // a shift without any scatter is infinitely many standard errors from zero
+    CHECK(!constant.t_iid());
 
     const auto zero = difference_of({0.0, -0.0, 0.0});
     CHECK(zero.mean == 0.0);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -73,6 +74,15 @@ TEST_CASE("quantiles refuse what has none") {
     for (const double bad : {-1e-9, std::nextafter(1.0, 2.0), -1.0, 99.0}) {
         CHECK_THROWS_AS(quantiles({1, 2}, std::vector<double>{0.5, bad}), std::invalid_argument);
     }
+}
+
+TEST_CASE("a place that floats round beyond the last value is the last value") {
+    constexpr std::size_t n = (1u << 24) + 4; // n - 1 is no float, the next is n
+    std::vector<double> values(n, 1.0);
+    values[5] = 2;
+    const std::vector<double> one{1.0};
+    CHECK(static_cast<double>(static_cast<float>(n - 1)) == static_cast<double>(n));
+    CHECK(quantiles(std::move(values), one, quantile_rule::linear_float).front() == 2);
 }
 
 } // namespace test_quantile

@@ -233,6 +233,34 @@ TEST_CASE("squares beyond double's range leave no error, not an error of 0") {
     CHECK_FALSE(se.value().has_value());
 }
 
+TEST_CASE("an error that leaves double's range beside one that does not") {
+    // 100 values of +-a with 100 a^2 = 1.44e308: their products with neighbours add the same again, and so do those
+    // within either half as a cluster.
+    std::vector<double> x(100, 1.2e153);
+    std::fill(x.begin(), x.begin() + 50, -1.2e153);
+    const auto se = standard_errors(x, Boundaries{0, 50, 100}, {.lag = 4});
+    CHECK(close(se.iid, 1.2e153 / std::sqrt(99.0), 1e-13)); // all squares are a^2
+    CHECK_FALSE(se.hac.has_value());
+    CHECK_FALSE(se.clustered.has_value());
+    CHECK(se.preferred() == dependence::hac);
+    CHECK_FALSE(se.value().has_value());
+}
+
+TEST_CASE("iid is preferred only where it is the larger") {
+    const auto equal = standard_errors(std::vector<double>{0, 2}, Boundaries{0, 2}, {.lag = 0});
+    CHECK(equal.iid == 1.0);
+    CHECK(equal.hac == 1.0);
+    CHECK(equal.preferred() == dependence::hac);
+}
+
+TEST_CASE("a lag needs more positions than it has, 0 needs none") {
+    CHECK(standard_errors({}, Boundaries{0}, {.lag = 0}).n == 0);
+    CHECK(standard_errors(std::vector<double>{1}, Boundaries{0, 1}, {.lag = 0}).n == 1);
+    CHECK_THROWS_AS(standard_errors(std::vector<double>{1}, Boundaries{0, 1}, {.lag = 1}), std::invalid_argument);
+    CHECK_THROWS_AS(standard_errors(std::vector<double>{1, 2}, Boundaries{0, 2}, {.lag = 2}), std::invalid_argument);
+    CHECK(standard_errors(std::vector<double>{1, 2}, Boundaries{0, 2}, {.lag = 1}).lag == 1);
+}
+
 TEST_CASE("the default lag is floor(4 (n / 100)^(2/9)), below n") {
     // R: floor(4*(n/100)^(2/9)); 0 and 1 by definition
     const std::pair<std::size_t, std::size_t> rows[] = {{0, 0},   {1, 0},     {2, 1},      {3, 1},      {5, 2},
