@@ -175,7 +175,8 @@ class Header:
             if token.text in ("return", "throw", "continue", "break") and self._leaves_early(i):
                 end = self.tokens[self._end_of_statement(i)].end
                 self._add(i, f"no {token.text}", (token.start, end),
-                          lambda id, at=token.start: [(at, at, f"if (logitstat_mutation::keep<{id}>()) ", 0)], [";"])
+                          lambda id, at=token.start: [(at, at, f"if (logitstat_mutation::keep<{id}>()) ", 0)],
+                          [f"/* {self.text[token.start:end]} */"])
             if self.frozen[i]:
                 continue
             if self.constant[i]:
@@ -309,7 +310,8 @@ class Header:
             end += 1
         start, stop = self.tokens[i].start, self.tokens[end].end
         self._add(i, "no statement", (start, stop), lambda id:
-                  [(start, start, f"if (logitstat_mutation::keep<{id}>()) ", -3)], [";"])
+                  [(start, start, f"if (logitstat_mutation::keep<{id}>()) ", -3)],
+                  [f"/* {self.text[start:stop]} */"])
         if assignment and assignment.text != "=":
             mutated = ASSIGNMENTS[assignment.text]
             self._add(i, "assignment", (assignment.start, assignment.end), lambda id:

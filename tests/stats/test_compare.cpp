@@ -211,6 +211,42 @@ TEST_CASE("verdicts") {
     CHECK(to_string(Verdict::inconclusive) == "inconclusive");
 }
 
+TEST_CASE("verdicts at the limits of their rules") {
+    using logitstat::verdict_of;
+    CHECK(logitstat::VerdictRules{}.max_mismatches == 0);
+    CHECK(logitstat::VerdictRules{}.min_decided == 1);
+    // Two decided positions asked for are evidence beyond the default, also of arms that agree everywhere.
+    CHECK(verdict_of(0, {2, 1, 0}, false, {.min_decided = 2}) == Verdict::inconclusive);
+    CHECK(verdict_of(0, {2, 2, 0}, false, {.min_decided = 2}) == Verdict::identical);
+    CHECK(verdict_of(0, {2, 0, 0}, false, {.min_decided = 1}) == Verdict::identical);
+    // A rate of 1 is excluded by any agreement, and may be asked for; the level is 95 % unless stated.
+    CHECK(verdict_of(1, {2, 10, 0}, false, {.max_rate = 1.0}) == Verdict::pass);
+    const double bound = 1 - std::pow(0.05, 0.1); // of 0 in 10
+    CHECK(verdict_of(1, {2, 10, 0}, false, {.max_rate = bound + 1e-9}) == Verdict::pass);
+    CHECK(verdict_of(1, {2, 10, 0}, false, {.max_rate = bound - 1e-9}) == Verdict::inconclusive);
+    // What is no verdict must not read as one.
+    CHECK(logitstat::exit_code(static_cast<Verdict>(99)) == 2);
+    CHECK(to_string(static_cast<Verdict>(99)) == "unknown");
+}
+
+TEST_CASE("what compare() does unless told otherwise") {
+    const CompareOptions options;
+    CHECK(options.decided_gap == 2);
+    CHECK(options.thresholds == std::vector<double>{0.5, 1, 2});
+    CHECK(options.ulps == std::vector<double>{1, 2, 4});
+    CHECK_FALSE(options.storage);
+    CHECK(options.confidence.value() == 0.95);
+    CHECK(options.worst == 0);
+    CHECK_FALSE(options.quantiles);
+    CHECK_FALSE(options.hac.lag);
+    CHECK_FALSE(options.hac.stop_at_chunk_borders);
+    CHECK(options.bootstrap.replicates == 2000);
+    CHECK(options.bootstrap.seed == 1);
+    CHECK(options.non_finite == non_finite_policy::error);
+    CHECK_FALSE(options.step_curve);
+    CHECK_FALSE(options.strict);
+}
+
 TEST_CASE("rates of nothing do not exist") {
     CHECK(!logitstat::DecidedCount{}.rate());
     CHECK(!logitstat::Accuracy{}.rate());

@@ -111,6 +111,17 @@ TEST_CASE("rounding goes to nearest, ties to even") {
     CHECK(rounded_to(bfloat16, 0) == 0);
 }
 
+TEST_CASE("beyond the largest number of a type nothing is rounded, below or above zero") {
+    for (const double sign : {1.0, -1.0}) {
+        for (const double x : {65504.5, 65519.9, 70001.25}) { CHECK(rounded_to(float16, sign * x) == sign * x); }
+        CHECK(rounded_to(float16, sign * 65503.5) == sign * 65504);
+        CHECK(rounded_to(bfloat16, sign * 0x1.ffp127) == sign * 0x1.ffp127);
+        CHECK(rounded_to(bfloat16, sign * 0x1.fdfp127) == sign * 0x1.fep127);
+        CHECK(rounded_to(float32, sign * 0x1.ffffffp127) == sign * 0x1.ffffffp127);
+        CHECK(rounded_to(float32, sign * 0x1.fffffdfp127) == sign * 0x1.fffffep127);
+    }
+}
+
 TEST_CASE("the storage type is the narrowest that holds every value, printed or not") {
     CHECK_FALSE(infer(std::vector<double>{}).has_value());
     CHECK_FALSE(infer(std::vector<float>{}).has_value());
@@ -135,6 +146,8 @@ TEST_CASE("the storage type is the narrowest that holds every value, printed or 
     // The largest numbers of each type, and beyond.
     CHECK(infer<double>({65504}) == float16);
     CHECK(infer<double>({65504, 0x1p16}) == float32);
+    CHECK(infer<double>({-65504}) == float16);
+    CHECK(infer<double>({-65504, -70001.25}) == float32);
     CHECK(infer<double>({0x1p16}) == bfloat16);
     CHECK(infer<double>({0x1.fep127}) == bfloat16);
     CHECK(infer<double>({0x1.fffffep127}) == float32);
