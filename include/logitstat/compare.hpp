@@ -304,7 +304,11 @@ Comparison compare(const R& reference, const C& candidate, const CompareOptions&
         require_comparable(reference, candidate);
     } catch (const not_comparable& difference) {
         if (result.reference.path.empty() && result.candidate.path.empty()) { throw; }
-        throw not_comparable(result.reference.path + " and " + result.candidate.path + " are " + difference.what());
+        const auto name = [](const TraceSource& source, const char* arm) { // a trace made in memory has no path
+            return source.path.empty() ? "the " + std::string(arm) : source.path;
+        };
+        throw not_comparable(name(result.reference, "reference") + " and " + name(result.candidate, "candidate") +
+                             " are " + difference.what());
     }
     for (const TraceSource* source : {&result.reference, &result.candidate}) {
         for (const std::string& warning : source->warnings) { result.warnings.push_back(warning); }

@@ -644,4 +644,42 @@ TEST_CASE("a result that nothing was put into says nothing") {
     CHECK_FALSE(logitstat::NoiseFigure{}.beyond);
 }
 
+TEST_CASE("a bootstrap of as many chunks as are drawn at most, and of one more") {
+    auto trace = Trace<double>::with_shape(logitstat::most_drawn_chunks + 1, 2);
+    for (std::size_t i = 0; i < trace.size(); ++i) {
+        trace.chunk[i] = static_cast<std::int32_t>(i);
+        trace.top_ids[trace.size() + i] = 1;
+    }
+    const CompareOptions options{.bootstrap = {.replicates = 2}};
+    CHECK_FALSE(compare(trace, trace, options).ratio_bootstrap);
+    std::vector<std::size_t> but_one(logitstat::most_drawn_chunks);
+    std::iota(but_one.begin(), but_one.end(), std::size_t{0});
+    const auto fewer = logitstat::subset(trace, but_one);
+    CHECK(compare(fewer, fewer, options).ratio_bootstrap == logitstat::Interval{1, 1});
+}
+
+TEST_CASE("a position that is not finite in the reference is no news of the candidate") {
+    Traces<> traces(small_pair());
+    traces.reference.nll[3] = infinity;
+    const Comparison c = traces.compared({.non_finite = non_finite_policy::skip});
+    CHECK(c.reference_non_finite == 1);
+    CHECK(c.candidate_non_finite == 0);
+    CHECK(c.warnings.empty());
+    for (double& x : traces.reference.nll) { x = infinity; }
+    CHECK(error_of<std::invalid_argument>([&] { traces.compared({.non_finite = non_finite_policy::skip}); }) ==
+          "no position is finite in both arms");
+}
+
+TEST_CASE("what cannot be compared is named by its files, where there are any") {
+    Traces<> traces(small_pair());
+    traces.candidate.target[7] += 1;
+    const auto message = [&] { return error_of<logitstat::not_comparable>([&] { traces.compared(); }); };
+    const std::string plain = message();
+    CHECK(plain.starts_with("not comparable"));
+    traces.candidate.source.path = "c.tsv";
+    CHECK(message() == "the reference and c.tsv are " + plain);
+    traces.reference.source.path = "r.tsv";
+    CHECK(message() == "r.tsv and c.tsv are " + plain);
+}
+
 } // namespace test_compare
