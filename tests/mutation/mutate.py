@@ -16,6 +16,7 @@ Exit status: 0 when no unexplained mutant survived, 1 when one did, 2 when somet
 import argparse
 import collections
 import concurrent.futures
+import difflib
 import json
 import os
 import pathlib
@@ -77,13 +78,13 @@ class Mutant:
 class Header:
     """The mutants of one header, and its text with a selection of them compiled in."""
 
-    def __init__(self, path):
+    def __init__(self, path, root=INCLUDE):
         self.path = path
-        self.name = path.relative_to(INCLUDE).as_posix()
+        self.name = path.relative_to(root).as_posix()
         self.text = path.read_text()
         self.tokens = [Token(m.lastgroup, m.group(), m.start(), m.end()) for m in TOKEN.finditer(self.text)
                        if m.lastgroup != "skip"]
-        self.sites = []  # (function of the first id -> edits, mutants)
+        self.sites = []  # (function of the first id that gives the edits, mutants)
         self._structure()
         self._find()
 
@@ -544,6 +545,34 @@ def markdown(rows, survivors):
     return text
 
 
+def all_names():
+    return [p.relative_to(INCLUDE).as_posix() for p in sorted(INCLUDE.glob("stats/*.hpp"))] + ["compare.hpp"]
+
+
+def self_test():
+    """What is wrong with the generator, or with what is said of its mutants; no compiler needed."""
+    wrong = []
+    sample = Header(HERE / "sample.hpp", HERE)
+    found = "".join(f"{mutant}\n" for mutant in sample.mutants())
+    wrong += difflib.unified_diff((HERE / "sample.txt").read_text().split("\n"), found.split("\n"),
+                                  "sample.txt", "mutants of sample.hpp", lineterm="", n=1)
+    keys = set()
+    for name in all_names():
+        header = Header(INCLUDE / name)
+        for number, mutant in enumerate(header.mutants()):
+            mutant.id = number + 1
+            keys.add(mutant.key)
+        if not header.mutants() and "1" in header.text.split("namespace", 1)[1]:
+            wrong.append(f"{name} has no mutant")
+        if header.with_mutants(set()).count("\n") != header.text.count("\n"):
+            wrong.append(f"{name}: mutants move its lines")
+        if header.with_mutants(set(range(1, 10_000))) != header.text:
+            wrong.append(f"{name}: without mutants it is another text")
+    wrong += [f"equivalent.txt explains what is no mutant any more: {header}: {line}"
+              for header, line in explained(HERE / "equivalent.txt") if (header, line) not in keys]
+    return wrong
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--file", action="append", metavar="HEADER",
@@ -553,7 +582,10 @@ def main():
     parser.add_argument("--per-file", type=int, metavar="N", help="at most N mutants of each header, drawn (default: all)")
     parser.add_argument("--seed", type=int, default=1, help="of that draw (default: 1)")
     parser.add_argument("--constants", action="store_true", help="also compile the mutants of constexpr variables")
+    parser.add_argument("--again", type=pathlib.Path, metavar="JSON",
+                        help="what a run before wrote: those that were killed stay so, only the others are run")
     parser.add_argument("--list", action="store_true", help="only print the mutants")
+    parser.add_argument("--self-test", action="store_true", help="only test the generator and equivalent.txt")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="at a time (default: processors)")
     parser.add_argument("--compiler", default=os.environ.get("CXX", "g++"), help="may have a launcher, as 'ccache g++'")
     parser.add_argument("--flags", default="-O1 -D_GLIBCXX_ASSERTIONS", help="of the compiler (default: %(default)s)")
@@ -562,8 +594,12 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every mutant and what became of it")
     parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write the summary")
     options = parser.parse_args()
+    if options.self_test:
+        wrong = self_test()
+        print("\n".join(wrong) or f"the generator of mutants works on sample.hpp and {len(all_names())} headers")
+        return 1 if wrong else 0
     options.tests = options.tests or ["tests/stats/test_*.cpp", "tests/properties/test_*.cpp"]
-    names = options.file or [p.relative_to(INCLUDE).as_posix() for p in sorted(INCLUDE.glob("stats/*.hpp"))] + ["compare.hpp"]
+    names = options.file or all_names()
     headers = []
     for name in names:
         if not (INCLUDE / name).exists():
@@ -585,6 +621,11 @@ def main():
         print(f"{len(chosen)} mutants")
         return 0
 
+    before = {}
+    if options.again:
+        for known in json.loads(options.again.read_text()):
+            before.setdefault((known["header"], known["before"], known["after"]), known)
+
     began = time.monotonic()
     options.folder.mkdir(parents=True, exist_ok=True)
     sources = test_sources(options)
@@ -593,7 +634,13 @@ def main():
     reached, seconds = baseline(tests, options.folder)
     reasons = explained(HERE / "equivalent.txt")
 
-    todo = [m for header in headers for m in header.mutants() if m in chosen and m.status is None]
+    todo = []
+    for mutant in [m for header in headers for m in header.mutants() if m in chosen and m.status is None]:
+        known = before.get((mutant.header, mutant.before, mutant.after), {})
+        if known.get("status") in ("killed", "not compiled"):
+            mutant.status, mutant.by = known["status"], known["by"]
+        else:
+            todo.append(mutant)
     done = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for mutant, (status, by) in zip(todo, pool.map(lambda m: judge(m, reached[m.id], tests, seconds), todo)):
