@@ -9,6 +9,7 @@
 #include <functional>
 #include <random>
 #include <span>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,11 +22,9 @@
 #include "logitstat/compare_logits_files.hpp"
 #include "logitstat/io/binary_trace_writer.hpp"
 #include "logitstat/io/read_trace.hpp"
-#include "logitstat/report/json.hpp"
-#include "logitstat/report/logits_json.hpp"
 #include "logitstat/simd/kernel_unit.hpp"
 #include "logitstat/simd/log_sum_exp.hpp"
-#include "logitstat/trace/converted.hpp"
+#include "stats/random_pair.hpp"
 
 // Threads that share what the library says can be shared: opened files, views and traces, read by several at once. Each
 // must find what one finds alone, bit by bit; built with ThreadSanitizer, which reports two accesses that nothing
@@ -72,9 +71,21 @@ void check_alike(const std::string& alone, const std::function<std::string(std::
     }
 }
 
-/// Every figure; of what is written shortest, so that equal texts are equal bits.
-template <class R, class C> std::string report(const R& reference, const C& candidate) {
-    return logitstat::json_report(logitstat::compare(reference, candidate, {.worst = 50, .step_curve = true}));
+/// Every figure of a pair, bit by bit.
+std::string report(const logitstat::LoadedTrace& reference, const logitstat::LoadedTrace& candidate) {
+    const auto c = logitstat::compare(reference, candidate, {.worst = 50, .step_curve = true});
+    return reference.source.path + candidate.source.path + oracle::describe(c);
+}
+std::string report(const logitstat::LogitsComparison& c) {
+    std::ostringstream text;
+    text << std::hexfloat << oracle::describe(c);
+    for (const auto* figure :
+         {&c.kl, &c.reverse_kl, &c.jensen_shannon, &c.total_variation, &c.logit_rms, &c.delta_p, &c.topk_overlap}) {
+        text << '\n' << (*figure)->mean << ' ' << (*figure)->se.hac.value() << ' ' << (*figure)->max_index;
+        for (const double quantile : (*figure)->quantiles) { text << ' ' << quantile; }
+    }
+    text << '\n' << c.logit_max << ' ' << c.censored_targets;
+    return text.str();
 }
 
 /// Two traces of the same positions.
@@ -152,20 +163,16 @@ TEST_CASE("text traces: the first reads of a program, at once, and comparisons t
     check_alike(alone, [&](std::size_t) { return report(reference, candidate); });
 }
 
-TEST_CASE("binary traces: comparisons through one mapping, of both types") {
+TEST_CASE("binary traces: comparisons through one mapping, and through mappings of their own") {
     const TwoTraces rows;
     const TemporaryFolder folder;
-    const auto text_reference = logitstat::parse_text_trace<double>(rows.reference, "a"),
-               text_candidate = logitstat::parse_text_trace<double>(rows.candidate, "b");
-    logitstat::write_binary_trace(folder / "a.safetensors", text_reference);
-    logitstat::write_binary_trace(folder / "b.safetensors", logitstat::converted<float>(text_candidate));
-    const auto reference = logitstat::MappedTrace<double>(folder / "a.safetensors");
-    const auto candidate = logitstat::MappedTrace<float>(folder / "b.safetensors");
-    check_alike(report(reference, candidate), [&](std::size_t) { return report(reference, candidate); });
-    check_alike(report(reference, candidate), [&](std::size_t t) { // some through mappings of their own
-        return t % 2 == 0 ? report(reference, candidate)
-                          : report(logitstat::MappedTrace<double>(folder / "a.safetensors"),
-                                   logitstat::MappedTrace<float>(folder / "b.safetensors"));
+    const auto a = folder / "a.safetensors", b = folder / "b.safetensors";
+    logitstat::write_binary_trace(a, logitstat::parse_text_trace<double>(rows.reference, "a"));
+    logitstat::write_binary_trace(b, logitstat::parse_text_trace<double>(rows.candidate, "b"));
+    const auto reference = logitstat::read_trace(a), candidate = logitstat::read_trace(b);
+    REQUIRE(reference.binary_file() != nullptr);
+    check_alike(report(reference, candidate), [&](std::size_t t) {
+        return t % 2 == 0 ? report(reference, candidate) : report(logitstat::read_trace(a), logitstat::read_trace(b));
     });
 }
 
@@ -178,8 +185,8 @@ TEST_CASE("full logits: comparisons through one mapping, while another thread gi
     for (token_id t = 0; t < 60; ++t) { positions.target.push_back(t); }
     logitstat::set_chunks(positions, 60, 20);
     const auto compared = [&](std::size_t) {
-        return logitstat::json_report(logitstat::compare_logits<logitstat::serial>(
-            logitstat::rows_of(reference), logitstat::rows_of(candidate), positions));
+        return report(logitstat::compare_logits<logitstat::serial>(logitstat::rows_of(reference),
+                                                                   logitstat::rows_of(candidate), positions));
     };
     const std::string alone = compared(0);
     check_alike(alone, compared);
@@ -192,7 +199,7 @@ TEST_CASE("full logits: comparisons through one mapping, while another thread gi
     // The walk that gives back pages belongs to one comparison: each thread opens the files.
     check_alike(alone, [&](std::size_t) {
         LogitsFile mine = logitstat::read_logits(a), other = logitstat::read_logits(b);
-        return logitstat::json_report(logitstat::compare_logits<logitstat::serial>(mine, other, positions));
+        return report(logitstat::compare_logits<logitstat::serial>(mine, other, positions));
     });
 }
 
@@ -201,7 +208,7 @@ TEST_CASE("a .kld file: each thread decodes into a buffer of its own") {
     const LogitsFile base = logitstat::read_logits(folder.write("base.kld", kld_rows(131, 1)));
     const LogitsFile candidate = logitstat::read_logits(folder.write("c.npy", npy_rows(32, 131, 3)));
     const auto compared = [&](std::size_t) {
-        return logitstat::json_report(logitstat::compare_logits<logitstat::serial>(
+        return report(logitstat::compare_logits<logitstat::serial>(
             logitstat::rows_of(base), logitstat::rows_of(candidate), logitstat::positions_of(*base.kld())));
     };
     check_alike(compared(0), compared);
