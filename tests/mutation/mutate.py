@@ -583,7 +583,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of that draw (default: 1)")
     parser.add_argument("--constants", action="store_true", help="also compile the mutants of constexpr variables")
     parser.add_argument("--again", type=pathlib.Path, metavar="JSON",
-                        help="what a run before wrote: those that were killed stay so, only the others are run")
+                        help="what a run before wrote: only what survived then, and is not explained, is run")
     parser.add_argument("--list", action="store_true", help="only print the mutants")
     parser.add_argument("--self-test", action="store_true", help="only test the generator and equivalent.txt")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="at a time (default: processors)")
@@ -639,6 +639,8 @@ def main():
         known = before.get((mutant.header, mutant.before, mutant.after), {})
         if known.get("status") in ("killed", "not compiled"):
             mutant.status, mutant.by = known["status"], known["by"]
+        elif known and mutant.key in reasons:
+            mutant.status = "survived"
         else:
             todo.append(mutant)
     done = collections.Counter()
