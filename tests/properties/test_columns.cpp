@@ -26,6 +26,8 @@
 #include "stats/oracle.hpp"
 #include "stats/random_pair.hpp"
 
+namespace test_columns {
+
 // What must hold between the statistics of columns of numbers and of counts, and sums of the definitions in long double
 // that share no formula with the library: an interval's ends are where a tail of the binomial holds what is left.
 
@@ -465,3 +467,5 @@ TEST_CASE(
         CHECK(close(result.design_effect, se * se * static_cast<double>(total) / (p * (1 - p)), 1e-11L));
     }
 }
+
+} // namespace test_columns

@@ -17,6 +17,8 @@
 #include "stats/oracle.hpp"
 #include "stats/random_pair.hpp"
 
+namespace test_logits {
+
 // What must hold between the figures of full logits and those of logits that say the same. The figures of a row are
 // checked against the definitions in tests/logits and tests/simd.
 
@@ -332,3 +334,5 @@ TEST_CASE("traces captured from the rows, of as many candidates as there are tok
     for_rows<Eigen::half, Eigen::half>(1300, 40, check); // ties of every kind
     for_rows<float, float>(1400, 40, check);
 }
+
+} // namespace test_logits

@@ -14,6 +14,8 @@
 #include "logitstat/trace/concatenate.hpp"
 #include "properties/transforms.hpp"
 
+namespace test_pairs {
+
 // What must hold between the figures of a pair and those of a pair that says the same, or a known part more. The
 // figures themselves are checked against the definitions in tests/stats; README.md says which property is of which
 // header.
@@ -569,3 +571,5 @@ TEST_CASE("the verdict says what its counts say, and more evidence or leave neve
         CHECK((starved == Verdict::fail) == (c.decided.mismatches > rules.max_mismatches && !c.identical_data));
     });
 }
+
+} // namespace test_pairs
