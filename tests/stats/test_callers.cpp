@@ -51,6 +51,9 @@ TEST_CASE("short columns are refused by everything that walks them") {
     CHECK_THROWS_AS(logitstat::perplexity(view), std::invalid_argument);
     CHECK_THROWS_AS(logitstat::count_hard_ties(view), std::invalid_argument);
     CHECK_THROWS_AS(logitstat::gaps(view), std::invalid_argument);
+    view = trace.view();
+    view.target = view.target.first(1); // which no figure of the NLLs needs
+    CHECK_THROWS_AS(logitstat::perplexity(view), std::invalid_argument);
 }
 
 TEST_CASE("arms of different lengths are refused by everything that walks them") {
