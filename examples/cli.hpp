@@ -38,10 +38,11 @@ inline constexpr int status_error = 2; // bad usage, unreadable or incomparable 
 /// What a program that compares one pair says of its exit status, for the end of --help.
 inline const std::string verdict_statuses =
     "Exit status:\n"
-    "  0  identical (every best token agrees) or pass (no more decided mismatches than allowed)\n"
+    "  0  identical (every best token agrees) or pass (no more decided mismatches than allowed), limits kept\n"
     "  1  fail (more mismatches at decided positions than allowed, or a limit exceeded)\n"
     "  2  bad usage, unreadable or incomparable input, or a report that could not be written\n"
-    "  3  inconclusive (too little evidence: no decided position, or not what the options ask for)\n\n";
+    "  3  inconclusive (too little evidence: no decided position, less than the options ask for, or a limit within\n"
+    "     the interval of its figure)\n\n";
 
 /// The whole text as a number. CLI11 would read "" as 0 and "-1" as a huge count, and a gate must not guess.
 template <class Number> Number number(const std::string& option, std::string_view text) {
@@ -66,6 +67,14 @@ template <class Check> auto named(const std::string& option, const Check& check)
     } catch (const std::exception& bad) { throw std::invalid_argument(option + ": " + bad.what()); }
 }
 
+inline double limit(const std::string& option, std::string_view text) {
+    const auto value = number<double>(option, text);
+    if (!logitstat::simd::is_finite(value) || value < 0) {
+        throw std::invalid_argument(option + ": a limit must be finite and at least 0");
+    }
+    return value + 0.0; // -0 is 0
+}
+
 inline double gap(const std::string& option, std::string_view text) {
     const double value = number<double>(option, text);
     named(option, [&] { logitstat::check_threshold(value); });
@@ -85,7 +94,7 @@ inline std::vector<double> gaps(const std::string& option, const std::vector<std
 }
 
 inline CLI::Validator not_empty() {
-    return CLI::Validator([](std::string& path) { return std::string(path.empty() ? "empty file name" : ""); }, "");
+    return CLI::Validator([](std::string& text) { return std::string(text.empty() ? "an empty value" : ""); }, "");
 }
 
 /// The file that writing to a name would write, whether it is there or not.
@@ -132,7 +141,7 @@ class CompareFlags {
   public:
     explicit CompareFlags(CLI::App& app, const std::string& quantiles = "floor-index") : quantiles_(quantiles) {
         const auto option = [&](const char* name, std::string& value, const char* type, const char* help) {
-            return app.add_option(name, value, help)->type_name(type);
+            return app.add_option(name, value, help)->type_name(type)->check(not_empty());
         };
         const auto list = [&](const char* name, std::vector<std::string>& value, const char* type, const char* help) {
             app.add_option(name, value, help)
@@ -156,7 +165,8 @@ class CompareFlags {
         option("--max-rate", max_rate_, "R",
                "a mismatch rate in (0, 1] that a pass must exclude; while it does not, it is inconclusive");
         option("--max-ppl-increase", max_ppl_increase_, "PERCENT",
-               "how much the perplexity may rise; above with its whole interval it is a fail, partly inconclusive");
+               "how much the perplexity may rise: fail when the whole interval of its rise is above, inconclusive "
+               "when the limit lies within the interval");
         option("--confidence", confidence_, "C", "of every interval and bound, between 0 and 1")->capture_default_str();
         quantiles_option_ = option("--quantiles", quantiles_, "RULE", "rule for quantiles");
         quantiles_option_->check(CLI::IsMember({"floor-index", "linear", "linear-float"}))->capture_default_str();
@@ -188,9 +198,8 @@ class CompareFlags {
         if (!max_rate_.empty()) { o.rules.max_rate = number<double>("--max-rate", max_rate_); }
         named("--max-rate", [&] { logitstat::check_rules(o.rules); });
         if (!max_ppl_increase_.empty()) {
-            o.rules.max_perplexity_increase = number<double>("--max-ppl-increase", max_ppl_increase_) / 100;
+            o.rules.max_perplexity_increase = limit("--max-ppl-increase", max_ppl_increase_) / 100;
         }
-        named("--max-ppl-increase", [&] { logitstat::check_rules(o.rules); });
         o.confidence = named("--confidence", [&, value = number<double>("--confidence", confidence_)] {
             return logitstat::confidence_level(value);
         });

@@ -23,7 +23,8 @@ class ConventionFlags {
             ->default_str("none");
         app.add_option("--kl-skip-below", skip_below_,
                        "leave out the terms of KL whose reference log-probability is at most X")
-            ->type_name("X");
+            ->type_name("X")
+            ->check(cli::not_empty());
         app.add_flag("--as-stored", as_stored_, "do not normalize the log-probabilities of a .kld file");
         app.add_flag("--single-precision", single_precision_, "round NLLs, probabilities and the terms of KL to float");
     }
@@ -71,8 +72,10 @@ int main(int argc, char** argv) {
     cli::CompareFlags flags(app, "linear");
     std::string max_kl;
     app.add_option("--max-kl", max_kl,
-                   "nats that the mean KL(P || Q) may be; above with its whole interval it is a fail, partly inconclusive")
-        ->type_name("NATS");
+                   "what the mean KL(P || Q) may be: fail when its whole interval is above, inconclusive when the limit "
+                   "lies within the interval")
+        ->type_name("NATS")
+        ->check(cli::not_empty());
     count("--top", top, "list the N disagreements with the largest reference gap");
     cli::Outputs outputs(app);
     outputs.add(app, "--json", "also write all figures as JSON");
@@ -95,8 +98,7 @@ int main(int argc, char** argv) {
         options.threads = cli::number<std::size_t>("--threads", threads);
         if (options.top_k < 2) { throw std::invalid_argument("--top-k: at least 2 are needed (see --help)"); }
         conventions.apply(options);
-        if (!max_kl.empty()) { options.compare.rules.max_kl = cli::number<double>("--max-kl", max_kl); }
-        cli::named("--max-kl", [&] { logitstat::check_rules(options.compare.rules); });
+        if (!max_kl.empty()) { options.compare.rules.max_kl = cli::limit("--max-kl", max_kl); }
         std::vector<std::string> inputs;
         for (const auto& paths : {reference.paths(), candidate.paths(), positions.paths()}) {
             inputs.insert(inputs.end(), paths.begin(), paths.end());

@@ -146,7 +146,9 @@ int main(int argc, char** argv) {
             } else if (!to_binary) {
                 logitstat::write_text_trace(output, trace, write);
             } else if (narrow || stores_floats(trace)) {
-                logitstat::write_binary_trace(output, logitstat::converted<float>(trace), write);
+                const auto narrowed = logitstat::converted<float>(trace);
+                trace.require_whole(); // before the file has its name
+                logitstat::write_binary_trace(output, narrowed, write);
             } else {
                 logitstat::write_binary_trace(output, trace, write);
             }

@@ -60,7 +60,8 @@ class PositionFlags {
         app.add_option("--chunk-rows", chunk_rows_,
                        "rows of each chunk of text, for standard errors by chunk; default: what the files say (.kld, a "
                        "trace, the n of [batch, n, V]), else one chunk")
-            ->type_name("N");
+            ->type_name("N")
+            ->check(not_empty());
     }
     std::vector<std::string> paths() const {
         return targets_.empty() ? std::vector<std::string>{} : std::vector<std::string>{targets_};

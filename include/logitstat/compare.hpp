@@ -203,6 +203,11 @@ void compute_ulps(Comparison& result, const R& reference, std::span<const std::u
 
 /// The verdict, from the figures and `rules`.
 inline void judge(Comparison& result) {
+    if (result.skipped_non_finite > result.reference_non_finite) { // what the candidate alone has may be infinitely bad
+        for (Limit& limit : result.limits) {
+            doubt(limit, Verdict::pass, "positions where only the candidate is not finite are left out");
+        }
+    }
     result.token_verdict =
         verdict_of(result.disagreements, result.decided, result.identical_data, result.rules, result.confidence);
     result.verdict = with_limits(result.token_verdict, result.limits, result.identical_data);
@@ -210,9 +215,9 @@ inline void judge(Comparison& result) {
 
 /// The limit of the perplexity's increase, which has the interval of the paired differences.
 inline Limit perplexity_limit(const NllDifference& d, double most) {
-    const auto interval = d.ratio_interval;
-    return limit_of("perplexity increase", most, std::expm1(d.mean),
-                    interval ? std::optional(Interval{interval->lo - 1, interval->hi - 1}) : std::nullopt);
+    std::optional<Interval> interval;
+    if (d.interval) { interval = Interval{std::expm1(d.interval->lo), std::expm1(d.interval->hi)}; }
+    return limit_of("perplexity increase", most, std::expm1(d.mean), interval, true);
 }
 
 /// The statistics, on input that is known to be comparable and finite.

@@ -126,6 +126,20 @@ inline Limit kl_limit(const std::optional<Distribution>& kl, double most) {
     return limit_of("mean KL(P || Q)", most, kl->mean, kl->interval);
 }
 
+/// A censored NLL is at least what is stored: of the candidate it makes the perplexity's increase look too small, of
+/// the reference too large.
+inline void doubt_censored(std::vector<Limit>& limits, std::span<const std::uint8_t> censored,
+                           std::span<const std::size_t> kept) {
+    const auto any = [&](std::uint8_t arm) {
+        return std::ranges::any_of(kept, [&](std::size_t i) { return (censored[i] & arm) != 0; });
+    };
+    for (Limit& limit : limits) {
+        if (!limit.fraction) { continue; } // KL has no target
+        if (any(censored_in_candidate)) { doubt(limit, Verdict::pass, "the candidate's censored NLLs may be larger"); }
+        if (any(censored_in_reference)) { doubt(limit, Verdict::fail, "the reference's censored NLLs may be larger"); }
+    }
+}
+
 /// The statistics at positions none of which is a defect.
 inline LogitsComparison summarize_sound(const PairColumns& columns, const CompareOptions& options) {
     LogitsComparison result;
@@ -197,6 +211,8 @@ inline LogitsComparison summarize(const PairColumns& columns, std::span<const st
         detail::note_skipped(result, count(&PairDefect::reference), count(&PairDefect::candidate),
                              std::ssize(columns.defects));
     }
+    if (!censored.empty()) { detail::doubt_censored(result.limits, censored, kept); }
+    detail::judge(result);
     result.vocabulary = columns.vocabulary;
     detail::warn_of_figures(result);
     if (options.compare.strict) { detail::refuse_warnings(result); }

@@ -450,6 +450,31 @@ TEST_CASE("a limit of KL: the interval of its mean decides") {
     CHECK(compare_logits(pair.a.view(), pair.a.view(), pair.positions, {.compare = {.rules = {.max_kl = 0}}}).verdict ==
           logitstat::Verdict::identical);
     CHECK_THROWS_AS(pair.compare({.compare = {.rules = {.max_kl = -1}}}), std::invalid_argument);
+    // A censored NLL is at least what is stored: of the candidate it makes the increase too small, of the reference too
+    // large.
+    Logits<float> worse = pair.a; // a rise that is beyond doubt
+    for (std::size_t i = 0; i < 60; ++i) {
+        worse.at(i, static_cast<std::size_t>(pair.positions.target[i])) -= i % 2 == 0 ? 1.0f : 2.0f;
+    }
+    CompareLogitsOptions rises;
+    const auto rise = [&](double most, std::uint8_t mark) {
+        rises.compare.rules = {.max_mismatches = 60, .max_perplexity_increase = most};
+        logitstat::LogitsPositions positions = pair.positions;
+        positions.censored.assign(60, 0);
+        positions.censored[5] = mark;
+        return compare_logits(pair.a.view(), worse.view(), positions, rises).limits.at(0).verdict;
+    };
+    using logitstat::Verdict;
+    const Interval nll = compare_logits(pair.a.view(), worse.view(), pair.positions).nll_difference.interval.value();
+    REQUIRE(nll.lo > 0);
+    const double below = std::expm1(nll.lo) / 2, above_all = 2 * std::expm1(nll.hi);
+    CHECK(rise(above_all, 0) == Verdict::pass);
+    CHECK(rise(above_all, logitstat::censored_in_reference) == Verdict::pass);
+    CHECK(rise(above_all, logitstat::censored_in_candidate) == Verdict::inconclusive);
+    CHECK(rise(above_all, logitstat::censored_somewhere) == Verdict::inconclusive);
+    CHECK(rise(below, 0) == Verdict::fail);
+    CHECK(rise(below, logitstat::censored_in_reference) == Verdict::inconclusive);
+    CHECK(rise(below, logitstat::censored_in_candidate) == Verdict::fail);
     // One position where it is infinite makes the mean infinite.
     pair.b.at(5, descending(pair.a, 5)[49]) = static_cast<float>(-infinity);
     const LogitsComparison infinite = with(1e9);

@@ -95,6 +95,31 @@ void check_refused(const Finished& run, const std::string& says, const std::stri
     CHECK(contains(run.err, says));
 }
 
+json figures(std::vector<std::string> arguments);
+
+TEST_CASE("compare_logits: --max-kl is held against the interval of the mean") {
+    const Files files;
+    const std::vector<std::string> arms{files.reference, files.candidate, "--targets", files.tokens, "--max-mismatches",
+                                        "1000", "--decided", "0"};
+    const auto status = [&](const std::string& most) {
+        std::vector<std::string> arguments = arms;
+        arguments.insert(arguments.end(), {"--max-kl", most});
+        return run(arguments).status;
+    };
+    const json interval = figures(arms)["kl"]["interval"];
+    const double lo = interval[0].get<double>(), hi = interval[1].get<double>();
+    REQUIRE(lo > 1e-3);
+    CHECK(status(std::to_string(hi + 1e-5)) == 0);
+    CHECK(status(std::to_string(hi - 1e-5)) == 3);
+    CHECK(status(std::to_string(lo - 1e-5)) == 1);
+    for (const std::string bad : {"", "x", "-1", "nan", "inf"}) {
+        CAPTURE(bad);
+        std::vector<std::string> arguments = arms;
+        arguments.insert(arguments.end(), {"--max-kl", bad});
+        check_refused(run(arguments), "--max-kl");
+    }
+}
+
 json figures(std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"--json", "-"});
     const Finished finished = run(arguments);

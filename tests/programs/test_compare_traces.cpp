@@ -535,6 +535,28 @@ TEST_CASE("compare_traces: --ulps and --storage are the second sweep") {
     }
 }
 
+TEST_CASE("compare_traces: --max-ppl-increase is in per cent, and held against the interval of the ratio") {
+    const std::string float32 = EXAMPLE_DATA "/float32.tsv", int4 = EXAMPLE_DATA "/int4.tsv";
+    const auto with = [&](const std::string& percent, int status, const std::string& mismatches = "1000") {
+        return figures({float32, int4, "--max-mismatches", mismatches, "--max-ppl-increase", percent}, status);
+    };
+    const json interval = with("1000", 0)["perplexity"]["ratio_interval"];
+    const double lo = 100 * (interval[0].get<double>() - 1), hi = 100 * (interval[1].get<double>() - 1);
+    REQUIRE(lo > 0);
+    CHECK(with(std::to_string(hi + 1e-4), 0)["verdict"] == "pass");
+    CHECK(with(std::to_string(hi - 1e-4), 3)["verdict"] == "inconclusive");
+    CHECK(with(std::to_string(lo + 1e-4), 3)["verdict"] == "inconclusive");
+    const json above = with(std::to_string(lo - 1e-4), 1);
+    CHECK(above["verdict"] == "fail");
+    CHECK(above["token_verdict"] == "pass");
+    CHECK(above["verdict_reason"].get<std::string>().starts_with("perplexity increase 6.305 % ("));
+    CHECK(with("1000", 1, "0")["verdict"] == "fail"); // on top of the rule for tokens
+    for (const std::string bad : {"", "x", "-1", "nan", "inf", "5%", "1e400"}) {
+        CAPTURE(bad);
+        check_refused(compare_traces({float32, int4, "--max-ppl-increase", bad}), {"--max-ppl-increase"});
+    }
+}
+
 TEST_CASE("compare_traces: --max-mismatches and --min-decided change the verdict and nothing else") {
     // At a gap of 0.02 the pair has 15 mismatches at 282 positions.
     const auto verdict = [](const std::vector<std::string>& more, int status) {

@@ -56,6 +56,14 @@ TEST_CASE("it is the interval that is held against a limit") {
     CHECK(limit_of("x", 2, std::nullopt, std::nullopt).verdict == Verdict::inconclusive);
     CHECK(limit_of("x", 2, infinity, std::nullopt).verdict == Verdict::fail);
     CHECK(limit_of("x", 2, -infinity, std::nullopt).verdict == Verdict::pass);
+    CHECK(limit_of("x", 2, infinity, Interval{-1, infinity}).verdict == Verdict::inconclusive); // only beyond double
+    Limit doubted = limit_of("x", 2, 1, Interval{1, 1});
+    logitstat::doubt(doubted, Verdict::fail, "no");
+    CHECK(doubted.verdict == Verdict::pass);
+    CHECK(doubted.caveat == "");
+    logitstat::doubt(doubted, Verdict::pass, "yes");
+    CHECK(doubted.verdict == Verdict::inconclusive);
+    CHECK(doubted.caveat == "yes");
     CHECK(Limit{}.most == 0);
     CHECK(Limit{}.verdict == Verdict::inconclusive);
     CHECK_THROWS_AS(limit_of("x", infinity, 1, std::nullopt), std::invalid_argument);
@@ -106,6 +114,33 @@ TEST_CASE("a limit of the perplexity's increase") {
     CHECK_THROWS_AS(compared(even, {.max_kl = 1}), std::invalid_argument); // traces have none
 }
 
+TEST_CASE("what only the candidate cannot say proves no pass") {
+    Trace<double> reference;
+    reference.k = 2;
+    for (int i = 0; i < 20; ++i) {
+        reference.chunk.push_back(0);
+        reference.pos.push_back(i);
+        reference.target.push_back(3);
+        reference.nll.push_back(1 + i);
+        reference.top_ids.insert(reference.top_ids.end(), {3, 4});
+        reference.top_logits.insert(reference.top_logits.end(), {9, 1});
+    }
+    Trace<double> candidate = reference;
+    candidate.nll[7] = infinity;
+    const auto verdict = [&](double most) {
+        return logitstat::compare(reference, candidate,
+                                  {.rules = {.max_perplexity_increase = most},
+                                   .non_finite = logitstat::non_finite_policy::skip});
+    };
+    CHECK(verdict(5).verdict == Verdict::inconclusive);
+    CHECK(verdict(5).limits[0].caveat == "positions where only the candidate is not finite are left out");
+    reference.nll[7] = infinity; // in both: nothing to hold against the candidate
+    CHECK(verdict(5).verdict == Verdict::identical);
+    for (std::size_t i = 0; i < 20; ++i) { candidate.nll[i] += 2; }
+    reference.nll[7] = 8;
+    CHECK(verdict(5).verdict == Verdict::fail); // exp(2) - 1 = 6.39 without it, more with it
+}
+
 TEST_CASE("reports say which limit decided") {
     const Comparison c = compared(std::vector<double>(40, 0.125), {.max_perplexity_increase = 0.1});
     const auto json = logitstat::to_json(c);
@@ -115,9 +150,9 @@ TEST_CASE("reports say which limit decided") {
     CHECK(json["limits"][0]["limit"] == 0.1);
     CHECK(json["rules"]["max_perplexity_increase"] == 0.1);
     const std::string text = logitstat::text_report(c);
-    CHECK(text.find("verdict    FAIL: every top-1 token agrees") != std::string::npos);
-    CHECK(text.find("perplexity increase 0.133148 (0.133148 to 0.133148) is above the limit of 0.1") !=
-          std::string::npos);
+    CHECK(text.find("verdict    FAIL: perplexity increase 13.315 % (13.315 to 13.315 %) is above the limit of 10.000 %\n"
+                    "           every top-1 token agrees") != std::string::npos);
+    CHECK(json["limits"][0]["estimate"] == doctest::Approx(0.133148453).epsilon(1e-8));
 }
 
 } // namespace test_limit

@@ -150,8 +150,8 @@ inline void from_safetensors_metadata(const SafetensorsMetadata& from, TraceSour
     for (const auto& [key, value] : from) {
         if (std::ranges::find(reserved_trace_keys, key) != reserved_trace_keys.end()) { continue; }
         const auto at = stated.find(key);
-        count(2);
         if (at == stated.end()) {
+            count(2);
             extended.add({key, value});
         } else if (at->second != value) {
             source.warnings.push_back(source.path + ": its __metadata__ says " + excerpt(key) + " is " +

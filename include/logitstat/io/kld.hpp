@@ -191,7 +191,7 @@ inline LogitsPositions positions_of(const KldFile& file) {
     for (std::size_t i = 0; i < file.size(); ++i) {
         positions.chunk.push_back(static_cast<std::int32_t>(file.chunk(i)));
         positions.pos.push_back(static_cast<std::int32_t>(file.pos(i)));
-        positions.censored.push_back(file.is_censored(i) ? 1 : 0);
+        positions.censored.push_back(file.is_censored(i) ? censored_somewhere : 0);
         if (i % 64 == 63) {
             file.file().release(file.row_offset(i - 63), file.row_offset(i));
         } // else all stay in memory

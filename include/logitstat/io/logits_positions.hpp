@@ -34,7 +34,7 @@ inline LogitsPositions positions_of(const LogitsFile& file) {
 
 /// What is known of the positions of files that are to be compared: each column from the first source that has it, of
 /// `given` (a targets file; its targets are checked against the logits) and then the files in their order. A position
-/// is censored when it is in any file. With `rows_per_chunk` the chunks are of so many rows, whatever the sources say.
+/// is censored when it is in any file, and of two files the first is the reference. With `rows_per_chunk` the chunks are of so many rows, whatever the sources say.
 /// O(rows). Precondition: a file.
 ///
 /// Throws parse_error for given targets that do not fit the logits; not_comparable, naming both sources and the first
@@ -80,10 +80,16 @@ inline LogitsPositions joint_positions(const std::optional<NamedPositions>& give
         join(&LogitsPositions::chunk, "the chunk");
         join(&LogitsPositions::pos, "the position in the chunk");
     }
-    for (const NamedPositions& source : sources) {
-        const auto& marks = source.positions.censored;
+    for (std::size_t s = 0; s < sources.size(); ++s) {
+        const auto& marks = sources[s].positions.censored;
+        const std::size_t arm = s - (given ? 1 : 0);
+        const std::uint8_t mark = (given && s == 0) || files.size() != 2 ? censored_somewhere
+                                  : arm == 0                             ? censored_in_reference
+                                                                         : censored_in_candidate;
         joint.censored.resize((std::max)(joint.censored.size(), marks.size()));
-        for (std::size_t i = 0; i < marks.size(); ++i) { joint.censored[i] |= marks[i]; }
+        for (std::size_t i = 0; i < marks.size(); ++i) {
+            if (marks[i] != 0) { joint.censored[i] |= mark; }
+        }
     }
     return joint;
 }

@@ -14,17 +14,25 @@
 
 namespace logitstat {
 
+// Marks of a censored target, by the arm of which only a bound is known.
+inline constexpr std::uint8_t censored_in_reference = 1; ///< mark of a target that is censored in the reference
+inline constexpr std::uint8_t censored_in_candidate = 2; ///< mark of a target that is censored in the candidate
+inline constexpr std::uint8_t censored_somewhere = 3;    ///< mark of a target that is censored in both, or nobody knows where
+
 /// What the rows of full logits do not say themselves: where in the text each one stands and which token it predicts.
 /// Columns are [n] or empty.
 struct LogitsPositions {
     Column<token_id> target;    ///< empty: not known; there is then no NLL, no perplexity and no accuracy
     Column<std::int32_t> chunk, ///< index of the chunk; empty, as `pos` is then: one chunk, positions from 0
         pos;                    ///< position in the chunk
-    /// 1 where an arm's file says of the target's probability only that it is at most what is stored; empty: nowhere.
+    /// Not 0 but one of the marks above where an arm's file says of the target's probability only that it is at most
+    /// what is stored; empty: nowhere.
     std::vector<std::uint8_t> censored;
 
     /// Positions with a censored target. O(n).
-    std::size_t censored_count() const { return static_cast<std::size_t>(std::ranges::count(censored, 1)); }
+    std::size_t censored_count() const {
+        return censored.size() - static_cast<std::size_t>(std::ranges::count(censored, 0));
+    }
 };
 
 /// Sets chunk and pos of n rows that come in chunks of `rows_per_chunk`, the last one maybe shorter. Throws

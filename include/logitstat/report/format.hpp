@@ -214,16 +214,21 @@ inline std::string which_error(const StandardErrors& se) {
 
 /// How a limit came out, in words.
 inline std::string limit_text(const Limit& limit) {
-    const std::string interval =
-        limit.interval ? " (" + figure(limit.interval->lo, 6) + " to " + figure(limit.interval->hi, 6) + ")" : "";
-    const std::string value = !limit.estimate                        ? "unknown"
+    const double scale = limit.fraction ? 100 : 1;
+    const std::string unit = limit.fraction ? " %" : "";
+    const int decimals = limit.fraction ? 3 : 6;
+    const std::string interval = limit.interval ? " (" + figure(scale * limit.interval->lo, decimals) + " to " +
+                                                      figure(scale * limit.interval->hi, decimals) + unit + ")"
+                                                : "";
+    const std::string value = !limit.estimate                      ? "unknown"
                               : simd::is_infinite(*limit.estimate) ? "infinite"
-                                                                   : figure(*limit.estimate, 6);
-    const std::string most = shortest(limit.most);
+                                                                   : figure(scale * *limit.estimate, decimals) + unit;
     return limit.figure + " " + value + interval +
-           (limit.verdict == Verdict::pass   ? " is within the limit of " + most
-            : limit.verdict == Verdict::fail ? " is above the limit of " + most
-                                             : " is not shown to be above or within the limit of " + most);
+           (limit.verdict == Verdict::pass   ? " is within"
+            : limit.verdict == Verdict::fail ? " is above"
+                                             : " is not shown to be above or within") +
+           " the limit of " + figure(scale * limit.most, decimals) + unit +
+           (limit.caveat.empty() ? "" : " (" + limit.caveat + ")");
 }
 
 /// What the verdict on the tokens rests on, in one sentence.
@@ -265,11 +270,16 @@ inline std::string token_verdict_reason(const Comparison& c) {
     return {};
 }
 
-/// What the verdict rests on: the tokens, then each limit.
+/// What the verdict rests on, in clauses that "; " joins: tokens and limits, first those that decided it.
 inline std::string verdict_reason(const Comparison& c) {
-    std::string reason = token_verdict_reason(c);
-    for (const Limit& limit : c.limits) { reason += "; " + limit_text(limit); }
-    return reason;
+    std::string deciding, others;
+    const auto add = [&](Verdict verdict, const std::string& clause) {
+        std::string& to = verdict == c.verdict ? deciding : others;
+        to += (to.empty() ? "" : "; ") + clause;
+    };
+    add(c.token_verdict, token_verdict_reason(c));
+    for (const Limit& limit : c.limits) { add(limit.verdict, limit_text(limit)); }
+    return deciding + (deciding.empty() || others.empty() ? "" : "; ") + others;
 }
 
 } // namespace logitstat::report

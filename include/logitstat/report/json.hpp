@@ -226,7 +226,8 @@ inline nlohmann::ordered_json to_json(const Comparison& c) {
                                  {"limit", limit.most},
                                  {"estimate", number(limit.estimate)},
                                  {"interval", report::to_json(limit.interval)},
-                                 {"verdict", to_string(limit.verdict)}});
+                                 {"verdict", to_string(limit.verdict)},
+                                 {"caveat", limit.caveat}});
     }
     out["identical_data"] = c.identical_data;
     out["warnings"] = c.warnings;

@@ -78,8 +78,10 @@ class TextReport {
         std::string word(to_string(c.verdict));
         for (char& letter : word) { letter = static_cast<char>(letter - 'a' + 'A'); }
         std::string reason = verdict_reason(c);
-        if (const std::size_t clause = reason.find("; "); clause != std::string::npos && reason.size() > 80) {
-            reason.replace(clause, 2, "\n" + std::string(11, ' ')); // two facts, two lines
+        if (reason.size() > 80) { // a line for each fact
+            for (std::size_t at = 0; (at = reason.find("; ", at)) != std::string::npos;) {
+                reason.replace(at, 2, "\n" + std::string(11, ' '));
+            }
         }
         line("\nverdict    " + paint(word, code) + ": " + reason);
         if (!c.warnings.empty()) {

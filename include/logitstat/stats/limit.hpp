@@ -22,24 +22,33 @@ struct Limit {
     double most = 0;                 ///< the largest value that passes, in the unit of the figure
     std::optional<double> estimate;  ///< of the figure, maybe infinite; nothing where it does not exist
     std::optional<Interval> interval; ///< of the figure; nothing where it does not exist
+    bool fraction = false;           ///< a share of 1, which reports for people show in per cent
     /// pass: the whole interval is at most `most`; fail: the whole interval is above; else inconclusive.
     Verdict verdict = Verdict::inconclusive;
+    std::string caveat = {}; ///< why the interval does not decide where it seems to; see `doubt`
 };
 
-/// Holds an estimate with its interval against a limit. An infinite estimate fails, with or without an interval. O(1).
-/// Throws std::invalid_argument unless `most` is finite.
+/// Holds an estimate with its interval against a limit. An infinite estimate without an interval fails. O(1). Throws
+/// std::invalid_argument unless `most` is finite.
 inline Limit limit_of(std::string figure, double most, std::optional<double> estimate,
-                      std::optional<Interval> interval) {
+                      std::optional<Interval> interval, bool fraction = false) {
     if (!simd::is_finite(most)) { throw std::invalid_argument("the limit of " + figure + " is not finite"); }
-    Limit limit{std::move(figure), most, estimate, interval, Verdict::inconclusive};
-    if (estimate && simd::is_infinite(*estimate)) {
+    Limit limit{std::move(figure), most, estimate, interval, fraction};
+    if (interval) {
+        if (interval->lo > most) { limit.verdict = Verdict::fail; }
+        if (interval->hi <= most) { limit.verdict = Verdict::pass; }
+    } else if (estimate && simd::is_infinite(*estimate)) {
         limit.verdict = *estimate > 0 ? Verdict::fail : Verdict::pass;
-    } else if (interval && interval->lo > most) {
-        limit.verdict = Verdict::fail;
-    } else if (interval && interval->hi <= most) {
-        limit.verdict = Verdict::pass;
     }
     return limit;
+}
+
+/// Takes back a verdict that the interval gave, where something known of the data says that it proves nothing: the
+/// limit is then inconclusive, and the caveat tells why. Another verdict stays. O(1).
+inline void doubt(Limit& limit, Verdict verdict, std::string why) {
+    if (limit.verdict != verdict) { return; }
+    limit.verdict = Verdict::inconclusive;
+    limit.caveat = std::move(why);
 }
 
 /// The verdict on tokens and limits together: fail if any of them is, else inconclusive if any is, else that of the
