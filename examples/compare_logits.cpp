@@ -71,9 +71,10 @@ int main(int argc, char** argv) {
     ConventionFlags conventions(app);
     cli::CompareFlags flags(app, "linear");
     std::string max_kl;
-    app.add_option("--max-kl", max_kl,
-                   "what the mean KL(P || Q) may be: fail when its whole interval is above, inconclusive when the limit "
-                   "lies within the interval")
+    app.add_option(
+           "--max-kl", max_kl,
+           "what the mean KL(P || Q) may be: fail when its whole interval is above, inconclusive when the limit "
+           "lies within the interval")
         ->type_name("NATS")
         ->check(cli::not_empty());
     count("--top", top, "list the N disagreements with the largest reference gap");

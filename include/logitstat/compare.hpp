@@ -110,12 +110,12 @@ struct Comparison {
     Accuracy reference_accuracy,                               ///< top-1, of the reference on the corpus tokens
         candidate_accuracy;                                    ///< of the candidate
     McNemar mcnemar;                                           ///< the 2 x 2 table of the two accuracies
-    std::optional<StepCurve> curve;          ///< nothing unless CompareOptions::step_curve asks for it
+    std::optional<StepCurve> curve;                ///< nothing unless CompareOptions::step_curve asks for it
     Verdict token_verdict = Verdict::inconclusive; ///< by `rules`, on `decided`
     std::vector<Limit> limits;                     ///< that `rules` ask for, and how they came out
     Verdict verdict = Verdict::inconclusive;       ///< of tokens and limits together
-    bool identical_data = false;             ///< every value of every column is equal, not only the top-1 tokens
-    std::vector<NoiseFigure> noise;          ///< empty unless a rerun of the reference was compared too
+    bool identical_data = false;                   ///< every value of every column is equal, not only the top-1 tokens
+    std::vector<NoiseFigure> noise;                ///< empty unless a rerun of the reference was compared too
     /// Sentences: what readers noticed, where the arms are not like for like, non-finite values of the candidate alone.
     std::vector<std::string> warnings;
     TraceSource reference, ///< where the reference came from; empty for a view

@@ -63,7 +63,9 @@ void check_positions_columns(const LogitsPositions& positions) {
                           "chunk and pos increase");
         }
     }
-    for (const auto mark : positions.censored) { fuzz::require(mark <= logitstat::censored_somewhere, "a mark is one of the marks"); }
+    for (const auto mark : positions.censored) {
+        fuzz::require(mark <= logitstat::censored_somewhere, "a mark is one of the marks");
+    }
 }
 
 /// As a file of logits of whatever format: all rows, all targets.

@@ -438,7 +438,9 @@ TEST_CASE("without targets there are divergences and agreement, and nothing that
 TEST_CASE("a limit of KL: the interval of its mean decides") {
     Pair pair;
     const Interval interval = pair.compare().kl->interval.value();
-    const auto with = [&](double most) { return pair.compare({.compare = {.rules = {.max_mismatches = 60, .max_kl = most}}}); };
+    const auto with = [&](double most) {
+        return pair.compare({.compare = {.rules = {.max_mismatches = 60, .max_kl = most}}});
+    };
     CHECK(with(interval.hi).verdict == logitstat::Verdict::pass);
     CHECK(with(interval.hi - 1e-6).verdict == logitstat::Verdict::inconclusive);
     CHECK(with(interval.lo).verdict == logitstat::Verdict::inconclusive);

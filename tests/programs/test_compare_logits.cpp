@@ -99,8 +99,8 @@ json figures(std::vector<std::string> arguments);
 
 TEST_CASE("compare_logits: --max-kl is held against the interval of the mean") {
     const Files files;
-    const std::vector<std::string> arms{files.reference, files.candidate, "--targets", files.tokens, "--max-mismatches",
-                                        "1000", "--decided", "0"};
+    const std::vector<std::string> arms{files.reference,    files.candidate, "--targets", files.tokens,
+                                        "--max-mismatches", "1000",          "--decided", "0"};
     const auto status = [&](const std::string& most) {
         std::vector<std::string> arguments = arms;
         arguments.insert(arguments.end(), {"--max-kl", most});

@@ -128,9 +128,9 @@ TEST_CASE("what only the candidate cannot say proves no pass") {
     Trace<double> candidate = reference;
     candidate.nll[7] = infinity;
     const auto verdict = [&](double most) {
-        return logitstat::compare(reference, candidate,
-                                  {.rules = {.max_perplexity_increase = most},
-                                   .non_finite = logitstat::non_finite_policy::skip});
+        return logitstat::compare(
+            reference, candidate,
+            {.rules = {.max_perplexity_increase = most}, .non_finite = logitstat::non_finite_policy::skip});
     };
     CHECK(verdict(5).verdict == Verdict::inconclusive);
     CHECK(verdict(5).limits[0].caveat == "positions where only the candidate is not finite are left out");
@@ -150,8 +150,9 @@ TEST_CASE("reports say which limit decided") {
     CHECK(json["limits"][0]["limit"] == 0.1);
     CHECK(json["rules"]["max_perplexity_increase"] == 0.1);
     const std::string text = logitstat::text_report(c);
-    CHECK(text.find("verdict    FAIL: perplexity increase 13.315 % (13.315 to 13.315 %) is above the limit of 10.000 %\n"
-                    "           every top-1 token agrees") != std::string::npos);
+    CHECK(
+        text.find("verdict    FAIL: perplexity increase 13.315 % (13.315 to 13.315 %) is above the limit of 10.000 %\n"
+                  "           every top-1 token agrees") != std::string::npos);
     CHECK(json["limits"][0]["estimate"] == doctest::Approx(0.133148453).epsilon(1e-8));
 }
 

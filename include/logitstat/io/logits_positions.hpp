@@ -34,8 +34,8 @@ inline LogitsPositions positions_of(const LogitsFile& file) {
 
 /// What is known of the positions of files that are to be compared: each column from the first source that has it, of
 /// `given` (a targets file; its targets are checked against the logits) and then the files in their order. A position
-/// is censored when it is in any file, and of two files the first is the reference. With `rows_per_chunk` the chunks are of so many rows, whatever the sources say.
-/// O(rows). Precondition: a file.
+/// is censored when it is in any file, and of two files the first is the reference. With `rows_per_chunk` the chunks
+/// are of so many rows, whatever the sources say. O(rows). Precondition: a file.
 ///
 /// Throws parse_error for given targets that do not fit the logits; not_comparable, naming both sources and the first
 /// row, when two sources disagree.

@@ -155,11 +155,11 @@ inline std::string safetensors_header(std::span<const Tensor* const> tensors, co
 /// its type although the format allows no padding between them. O(bytes).
 /// Throws std::invalid_argument before the first byte when bytes do not fit type and shape, a shape has more than 64
 /// dimensions, a name or a metadata key comes twice, a name is `__metadata__`, a string is not UTF-8, or a reader would
-/// refuse the header's size; io_error when the file cannot be written; and whatever `last_check` throws, which is called
-/// when all is written and before the file has its name: of bytes that are viewed in a file, that it did not shrink.
+/// refuse the header's size; io_error when the file cannot be written; and whatever `last_check` throws, which is
+/// called when all is written and before the file has its name: of bytes that are viewed in a file, that it did not
+/// shrink.
 inline void write_safetensors(const std::filesystem::path& path, std::span<const Tensor> tensors,
-                              const SafetensorsMetadata& metadata = {},
-                              const std::function<void()>& last_check = {}) {
+                              const SafetensorsMetadata& metadata = {}, const std::function<void()>& last_check = {}) {
     const auto fail = [](const std::string& what, const std::string& name, const std::string& reason) {
         throw std::invalid_argument("safetensors: " + what + " " + detail::excerpt(name) + ": " + reason);
     };

@@ -17,7 +17,8 @@ namespace logitstat {
 // Marks of a censored target, by the arm of which only a bound is known.
 inline constexpr std::uint8_t censored_in_reference = 1; ///< mark of a target that is censored in the reference
 inline constexpr std::uint8_t censored_in_candidate = 2; ///< mark of a target that is censored in the candidate
-inline constexpr std::uint8_t censored_somewhere = 3;    ///< mark of a target that is censored in both, or nobody knows where
+inline constexpr std::uint8_t censored_somewhere =
+    3; ///< mark of a target that is censored in both, or nobody knows where
 
 /// What the rows of full logits do not say themselves: where in the text each one stands and which token it predicts.
 /// Columns are [n] or empty.

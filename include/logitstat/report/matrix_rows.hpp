@@ -44,7 +44,8 @@ inline std::vector<std::string> totals_sentences(const Matrix& matrix) {
     } else {
         sentences.push_back("no disagreement in any pair");
     }
-    const auto compared = std::ranges::find_if(matrix.pairs, [](const MatrixPair& p) { return p.comparison.has_value(); });
+    const auto compared =
+        std::ranges::find_if(matrix.pairs, [](const MatrixPair& p) { return p.comparison.has_value(); });
     if (compared != matrix.pairs.end()) {
         for (const Limit& limit : compared->comparison->limits) {
             sentences.push_back("limit of the " + limit.figure + ": " + figure(100 * limit.most, 3) +

@@ -18,11 +18,11 @@ namespace logitstat {
 
 /// A limit, and what came out.
 struct Limit {
-    std::string figure;              ///< what is limited, in words
-    double most = 0;                 ///< the largest value that passes, in the unit of the figure
-    std::optional<double> estimate;  ///< of the figure, maybe infinite; nothing where it does not exist
+    std::string figure;               ///< what is limited, in words
+    double most = 0;                  ///< the largest value that passes, in the unit of the figure
+    std::optional<double> estimate;   ///< of the figure, maybe infinite; nothing where it does not exist
     std::optional<Interval> interval; ///< of the figure; nothing where it does not exist
-    bool fraction = false;           ///< a share of 1, which reports for people show in per cent
+    bool fraction = false;            ///< a share of 1, which reports for people show in per cent
     /// pass: the whole interval is at most `most`; fail: the whole interval is above; else inconclusive.
     Verdict verdict = Verdict::inconclusive;
     std::string caveat = {}; ///< why the interval does not decide where it seems to; see `doubt`
@@ -30,8 +30,8 @@ struct Limit {
 
 /// Holds an estimate with its interval against a limit. An infinite estimate without an interval fails. O(1). Throws
 /// std::invalid_argument unless `most` is finite.
-inline Limit limit_of(std::string figure, double most, std::optional<double> estimate,
-                      std::optional<Interval> interval, bool fraction = false) {
+inline Limit limit_of(std::string figure, double most, std::optional<double> estimate, std::optional<Interval> interval,
+                      bool fraction = false) {
     if (!simd::is_finite(most)) { throw std::invalid_argument("the limit of " + figure + " is not finite"); }
     Limit limit{std::move(figure), most, estimate, interval, fraction};
     if (interval) {
