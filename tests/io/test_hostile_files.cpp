@@ -94,6 +94,13 @@ TEST_CASE("metadata of more words than a program writes is refused, by readers a
     CHECK(message_of<std::invalid_argument>([&] { logitstat::write_binary_trace(folder / "t", trace); }) == refused);
     CHECK(folder.names() == Names{"whole.safetensors"});
 
+    // Pairs that are stored as lines and as keys are counted once: what is written can be read.
+    std::string pairs;
+    for (std::size_t i = 0; i < most / 2; ++i) { pairs += "# key" + std::to_string(i) + "\tv\n"; }
+    const auto full = parse_text_trace(pairs + tsv(rows), "t");
+    logitstat::write_binary_trace(folder / "whole.safetensors", full);
+    CHECK(read_trace(folder / "whole.safetensors").source.metadata == full.source.metadata);
+
     // Foreign files: as lines, and as keys of their own.
     const auto refusal = [&](const logitstat::SafetensorsMetadata& more) {
         const auto view = trace.view();
