@@ -5,10 +5,11 @@
 # in the project of a user. So the library is compiled where it is used, and what is installed stays free of binaries.
 cmake_minimum_required(VERSION 3.21)
 
+# The last option of a kind counts: what the project's or the caller's flags say of the processor ends here.
+set(logitstat_avx2_options -march=x86-64 -mtune=generic -mavx2 -mfma -mf16c) # bench/ compiles its peers with them, too
+
 function(logitstat_add_dispatch)
-  # The last option of a kind counts: what the project's or the caller's flags say of the processor ends here.
-  set(avx2_options -march=x86-64 -mtune=generic -mavx2 -mfma -mf16c)
-  set(avx512_options ${avx2_options} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd)
+  set(avx512_options ${logitstat_avx2_options} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd)
   include(CheckCXXSourceCompiles)
   string(JOIN " " CMAKE_REQUIRED_FLAGS ${avx512_options})
   check_cxx_source_compiles("
@@ -38,7 +39,7 @@ function(logitstat_add_dispatch)
       list(APPEND avx512_options -Wno-maybe-uninitialized -Wno-uninitialized) # of its own headers: its bug 105593
     endif()
     unit(baseline xsimd::sse2 \"sse2\" MORE "LOGITSTAT_KERNEL_CHOICE(true)" OPTIONS -march=x86-64 -mtune=generic)
-    unit(avx2 xsimd::fma3<xsimd::avx2> \"avx2\" OPTIONS ${avx2_options})
+    unit(avx2 xsimd::fma3<xsimd::avx2> \"avx2\" OPTIONS ${logitstat_avx2_options})
     unit(avx512 xsimd::avx512bw \"avx512\" OPTIONS ${avx512_options})
   else()
     unit(baseline xsimd::default_arch xsimd::default_arch::name\(\) MORE "LOGITSTAT_KERNEL_CHOICE(false)")
