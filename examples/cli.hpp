@@ -69,9 +69,7 @@ template <class Check> auto named(const std::string& option, const Check& check)
 
 inline double limit(const std::string& option, std::string_view text) {
     const auto value = number<double>(option, text);
-    if (!logitstat::simd::is_finite(value) || value < 0) {
-        throw std::invalid_argument(option + ": a limit must be finite and at least 0");
-    }
+    logitstat::check_limit(option, value);
     return value + 0.0; // -0 is 0
 }
 

@@ -140,7 +140,8 @@ inline void doubt_censored(std::vector<Limit>& limits, std::span<const std::uint
     }
 }
 
-/// The statistics at positions none of which is a defect.
+/// The statistics at positions none of which is a defect. The verdict is left to `judge`: it also rests on what was
+/// left out, and on what is censored.
 inline LogitsComparison summarize_sound(const PairColumns& columns, const CompareOptions& options) {
     LogitsComparison result;
     CompareOptions sound = options; // what cannot be compared has been left out: of the divergences, too
@@ -174,7 +175,6 @@ inline LogitsComparison summarize_sound(const PairColumns& columns, const Compar
     }
     result.rules = options.rules;
     if (options.rules.max_kl) { result.limits.push_back(kl_limit(result.kl, *options.rules.max_kl)); }
-    judge(result);
     return result;
 }
 

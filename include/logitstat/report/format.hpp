@@ -212,23 +212,24 @@ inline std::string which_error(const StandardErrors& se) {
                                        : ": with " + chunks + " nothing need be assumed of dependence within one");
 }
 
+/// A value of a limit's figure as people read it: fractions in per cent.
+inline std::string in_unit_of(const Limit& limit, double value, const std::string& percent_sign = " %") {
+    return limit.fraction ? figure(100 * value, 3) + percent_sign : figure(value, 6);
+}
+
 /// How a limit came out, in words.
 inline std::string limit_text(const Limit& limit) {
-    const double scale = limit.fraction ? 100 : 1;
-    const std::string unit = limit.fraction ? " %" : "";
-    const int decimals = limit.fraction ? 3 : 6;
-    const std::string interval = limit.interval ? " (" + figure(scale * limit.interval->lo, decimals) + " to " +
-                                                      figure(scale * limit.interval->hi, decimals) + unit + ")"
+    const std::string interval = limit.interval ? " (" + in_unit_of(limit, limit.interval->lo, "") + " to " +
+                                                      in_unit_of(limit, limit.interval->hi) + ")"
                                                 : "";
     const std::string value = !limit.estimate                      ? "unknown"
                               : simd::is_infinite(*limit.estimate) ? "infinite"
-                                                                   : figure(scale * *limit.estimate, decimals) + unit;
+                                                                   : in_unit_of(limit, *limit.estimate);
     return limit.figure + " " + value + interval +
            (limit.verdict == Verdict::pass   ? " is within"
             : limit.verdict == Verdict::fail ? " is above"
                                              : " is not shown to be above or within") +
-           " the limit of " + figure(scale * limit.most, decimals) + unit +
-           (limit.caveat.empty() ? "" : " (" + limit.caveat + ")");
+           " the limit of " + in_unit_of(limit, limit.most) + (limit.caveat.empty() ? "" : " (" + limit.caveat + ")");
 }
 
 /// What the verdict on the tokens rests on, in one sentence.

@@ -48,8 +48,8 @@ inline std::vector<std::string> totals_sentences(const Matrix& matrix) {
         std::ranges::find_if(matrix.pairs, [](const MatrixPair& p) { return p.comparison.has_value(); });
     if (compared != matrix.pairs.end()) {
         for (const Limit& limit : compared->comparison->limits) {
-            sentences.push_back("limit of the " + limit.figure + ": " + figure(100 * limit.most, 3) +
-                                " %, held against the interval of each pair");
+            sentences.push_back("limit of the " + limit.figure + ": " + in_unit_of(limit, limit.most) +
+                                ", held against the interval of each pair");
         }
     }
     return sentences;

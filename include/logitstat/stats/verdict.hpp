@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "logitstat/stats/proportion.hpp"
@@ -51,6 +52,13 @@ struct VerdictRules {
     std::optional<double> max_kl = {}; ///< nats: a limit of mean KL(P || Q); of full logits only
 };
 
+/// Throws std::invalid_argument, beginning with `name`, unless a limit is finite and >= 0.
+inline void check_limit(const std::string& name, double limit) {
+    if (!simd::is_finite(limit) || limit < 0) {
+        throw std::invalid_argument(name + ": a limit must be finite and at least 0");
+    }
+}
+
 /// Throws std::invalid_argument unless the counts are >= 0, the rate in (0, 1] and the limits finite and >= 0.
 inline void check_rules(const VerdictRules& rules) {
     if (rules.max_mismatches < 0 || rules.min_decided < 0) {
@@ -59,11 +67,8 @@ inline void check_rules(const VerdictRules& rules) {
     if (rules.max_rate && !(simd::is_finite(*rules.max_rate) && *rules.max_rate > 0 && *rules.max_rate <= 1)) {
         throw std::invalid_argument("max_rate must be above 0 and at most 1");
     }
-    for (const auto& limit : {rules.max_perplexity_increase, rules.max_kl}) {
-        if (limit && !(simd::is_finite(*limit) && *limit >= 0)) {
-            throw std::invalid_argument("max_perplexity_increase and max_kl must be finite and at least 0");
-        }
-    }
+    if (rules.max_perplexity_increase) { check_limit("max_perplexity_increase", *rules.max_perplexity_increase); }
+    if (rules.max_kl) { check_limit("max_kl", *rules.max_kl); }
 }
 
 /// Is the evidence of a decided count what the rules ask for? The bound is the one-sided Clopper-Pearson one.
