@@ -40,10 +40,7 @@ int main(int argc, char** argv) {
 
         const auto reference_trace = logitstat::read_trace(reference, flags.read_options());
         const auto against = [&](const std::string& path) {
-            const auto trace = logitstat::read_trace(path, flags.read_options());
-            auto comparison = logitstat::compare(reference_trace, trace, options);
-            for (const auto* read : {&reference_trace, &trace}) { read->require_whole(); }
-            return comparison;
+            return logitstat::compare(reference_trace, logitstat::read_trace(path, flags.read_options()), options);
         };
         auto result = against(candidate);
         if (!rerun.empty()) {

@@ -143,16 +143,16 @@ int main(int argc, char** argv) {
             print_warnings(trace.source);
             if (output == "-") {
                 logitstat::write_text_trace(std::cout, trace, trace.source, write);
+                trace.require_whole(); // files are checked before they have their name
             } else if (!to_binary) {
                 logitstat::write_text_trace(output, trace, write);
             } else if (narrow || stores_floats(trace)) {
                 const auto narrowed = logitstat::converted<float>(trace);
-                trace.require_whole(); // before the file has its name
+                trace.require_whole();
                 logitstat::write_binary_trace(output, narrowed, write);
             } else {
                 logitstat::write_binary_trace(output, trace, write);
             }
-            trace.require_whole();
         }
         std::cout << std::flush;
         if (!std::cout) { throw std::runtime_error("cannot write to standard output"); }

@@ -297,7 +297,8 @@ inline void restore_indices(Comparison& result, std::span<const std::size_t> kep
 /// types and of different k. Metadata and warnings are carried over from traces that have a `source`; views have none.
 /// Throws std::invalid_argument (a bad option, columns that do not fit, no position, a non-finite value under
 /// non_finite_policy::error, or a reference whose logits do not descend) and not_comparable (other tokens; with
-/// `strict`, any warning: all of them are in the message, one a line).
+/// `strict`, any warning: all of them are in the message, one a line); io_error when a trace that is viewed in a file
+/// was cut meanwhile.
 template <trace_like R, trace_like C>
 Comparison compare(const R& reference, const C& candidate, const CompareOptions& options = {}) {
     check_shape(reference, "reference");
@@ -339,13 +340,15 @@ Comparison compare(const R& reference, const C& candidate, const CompareOptions&
     if (result.skipped_non_finite > 0) {
         detail::compute(result, subset(reference, kept), subset(candidate, kept), options);
         detail::restore_indices(result, kept);
-        return result;
+    } else {
+        if (options.non_finite == non_finite_policy::error) {
+            require_finite(reference, "reference");
+            require_finite(candidate, "candidate");
+        }
+        detail::compute(result, reference, candidate, options);
     }
-    if (options.non_finite == non_finite_policy::error) {
-        require_finite(reference, "reference");
-        require_finite(candidate, "candidate");
-    }
-    detail::compute(result, reference, candidate, options);
+    detail::require_whole(reference);
+    detail::require_whole(candidate);
     return result;
 }
 

@@ -174,11 +174,7 @@ inline Matrix compare_pairs(const std::vector<PairSpec>& specs, const CompareOpt
             pairs[i].spec = specs[i];
             try {
                 const auto reference = read_trace(specs[i].reference, read);
-                const auto candidate = read_trace(specs[i].candidate, read);
-                auto comparison = compare(reference, candidate, options);
-                reference.require_whole();
-                candidate.require_whole();
-                pairs[i].comparison = std::move(comparison);
+                pairs[i].comparison = compare(reference, read_trace(specs[i].candidate, read), options);
             } catch (const std::exception& error) { pairs[i].error = error.what(); }
             const std::lock_guard lock(reporting);
             ++done;

@@ -21,6 +21,7 @@
 #include "io/logits_bytes.hpp"
 #include "io/memory.hpp"
 #include "io/safetensors_bytes.hpp"
+#include "logitstat/compare.hpp"
 #include "logitstat/io/binary_trace_writer.hpp"
 #include "logitstat/io/logits_file.hpp"
 #include "logitstat/io/manifest.hpp"
@@ -218,6 +219,11 @@ TEST_CASE("a file that became shorter while it was mapped is an error at the end
     CHECK(message_of<io_error>([&] { trace.require_whole(); }) ==
           path.string() + ": became shorter while it was read: " + std::to_string(size - 4) + " bytes of " +
               std::to_string(size));
+    // Whoever reads it to the end says so: a comparison, and the writers, before the file has its name.
+    CHECK_THROWS_AS(logitstat::compare(trace, trace), io_error);
+    CHECK_THROWS_AS(logitstat::write_text_trace(folder / "copy.tsv", trace), io_error);
+    CHECK_THROWS_AS(logitstat::write_binary_trace(folder / "copy.safetensors", trace), io_error);
+    CHECK(folder.names() == Names{"t.safetensors"});
 
     const auto array = folder.write("x.npy", npy("<f4", "(2, 2)", std::string(16, '\0')));
     const auto file = read_logits(array);

@@ -61,8 +61,11 @@ template <std::floating_point Real> class MappedTrace : public TraceView<Real> {
         for (std::string& warning : content_warnings(*this, source.metadata, source.path)) {
             source.warnings.push_back(std::move(warning));
         }
-        file_.file().require_whole();
+        require_whole();
     }
+
+    /// Throws io_error when the file has become shorter since it was opened: see MappedFile. For the end of a use.
+    void require_whole() const { file_.file().require_whole(); }
 
     const SafetensorsFile& file() const noexcept { return file_; } ///< how it is stored, and tensors of other names
 

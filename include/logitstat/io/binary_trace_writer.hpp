@@ -31,9 +31,7 @@ void write_binary_trace(const std::filesystem::path& path, const T& trace, const
         tensor_over<std::int32_t>("target", {n}, view.target),
         tensor_over<std::int32_t>("top_ids", {k, n}, view.top_ids),
     };
-    write_safetensors(path, tensors, detail::to_safetensors_metadata(source), [&] {
-        if constexpr (requires { trace.require_whole(); }) { trace.require_whole(); }
-    });
+    write_safetensors(path, tensors, detail::to_safetensors_metadata(source), [&] { detail::require_whole(trace); });
 }
 
 /// The same of a trace that has a source.

@@ -79,7 +79,7 @@ requires requires(const T& trace) { trace.source; }
 void write_text_trace(const std::filesystem::path& path, const T& trace, WriteOptions options = {}) {
     OutputFile file(path);
     write_text_trace(file.stream(), trace, trace.source, options);
-    if constexpr (requires { trace.require_whole(); }) { trace.require_whole(); }
+    detail::require_whole(trace);
     file.commit();
 }
 

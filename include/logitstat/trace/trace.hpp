@@ -93,6 +93,16 @@ concept trace_like = requires(const T& trace) {
     { trace.view() } -> std::convertible_to<TraceView<typename T::real_type>>;
 };
 
+namespace detail {
+
+/// For the end of a use: a trace that is viewed in a file throws io_error when that was cut meanwhile, since what was
+/// read may then be zeros that it never held. Nothing for traces in memory.
+template <trace_like T> void require_whole(const T& trace) {
+    if constexpr (requires { trace.require_whole(); }) { trace.require_whole(); }
+}
+
+} // namespace detail
+
 /// Throws std::invalid_argument, naming the column, unless all columns have the length that n and k ask for and k >= 2
 /// (a gap needs two candidates). O(1).
 template <trace_like T> void check_shape(const T& trace, const std::string& arm = "trace") {
