@@ -28,8 +28,10 @@ struct Limit {
     std::string caveat = {}; ///< why the interval does not decide where it seems to; see `doubt`
 };
 
-/// Holds an estimate with its interval against a limit. An infinite estimate without an interval fails. O(1). Throws
-/// std::invalid_argument unless `most` is finite.
+/// Holds the interval of an estimate against a limit; without an interval it is inconclusive, unless the estimate is
+/// infinite: +infinity fails, -infinity passes. `most`, estimate and interval are in one unit, whatever it is; with
+/// `fraction` that is a share of 1. O(1). Throws std::invalid_argument unless `most` is finite. Precondition: no NaN in
+/// estimate and interval.
 inline Limit limit_of(std::string figure, double most, std::optional<double> estimate, std::optional<Interval> interval,
                       bool fraction = false) {
     if (!simd::is_finite(most)) { throw std::invalid_argument("the limit of " + figure + " is not finite"); }
