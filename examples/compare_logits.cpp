@@ -5,9 +5,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "cli.hpp"
+#include "compare_cli.hpp"
 #include "logits_cli.hpp"
-#include "logitstat/logitstat.hpp"
+#include "logitstat/compare_logits_files.hpp"
+#include "logitstat/report/logits_json.hpp"
+#include "logitstat/report/logits_markdown.hpp"
+#include "logitstat/report/logits_text.hpp"
 
 namespace {
 

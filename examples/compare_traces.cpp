@@ -3,9 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "cli.hpp"
-#include "logitstat/logitstat.hpp"
+#include "compare_cli.hpp"
+#include "logitstat/compare.hpp"
+#include "logitstat/io/read_trace.hpp"
+#include "logitstat/noise_floor.hpp"
 #include "logitstat/report/json.hpp"
+#include "logitstat/report/markdown.hpp"
+#include "logitstat/report/text.hpp"
 
 int main(int argc, char** argv) {
     CLI::App app("Compares two logit traces of the same tokens: what did the candidate change, and does it matter?",

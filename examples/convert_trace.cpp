@@ -9,7 +9,14 @@
 #include <utility>
 
 #include "cli.hpp"
-#include "logitstat/logitstat.hpp"
+#include "logitstat/io/binary_trace_writer.hpp"
+#include "logitstat/io/read_trace.hpp"
+#include "logitstat/io/text_trace_writer.hpp"
+#include "logitstat/report/format.hpp"
+#include "logitstat/stats/clusters.hpp"
+#include "logitstat/stats/perplexity.hpp"
+#include "logitstat/trace/converted.hpp"
+#include "logitstat/trace/finite.hpp"
 
 namespace {
 

@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cli.hpp"
-#include "logitstat/logitstat.hpp"
+#include "compare_cli.hpp"
+#include "logitstat/io/manifest.hpp"
+#include "logitstat/matrix.hpp"
 #include "logitstat/report/matrix_csv.hpp"
 #include "logitstat/report/matrix_json.hpp"
 #include "logitstat/report/matrix_markdown.hpp"

@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "cli.hpp"
+#include "logitstat/io/logits_file.hpp"
+#include "logitstat/io/logits_positions.hpp"
+#include "logitstat/io/targets.hpp"
 
 namespace cli {
 

@@ -10,7 +10,11 @@
 
 #include "cli.hpp"
 #include "logits_cli.hpp"
-#include "logitstat/logitstat.hpp"
+#include "logitstat/capture/run_metadata.hpp"
+#include "logitstat/capture/trace_builder.hpp"
+#include "logitstat/io/binary_trace_writer.hpp"
+#include "logitstat/io/text_trace_writer.hpp"
+#include "logitstat/stats/clusters.hpp"
 
 namespace {
 

@@ -33,6 +33,7 @@
 #include "logitstat/logits/positions.hpp"
 #include "logitstat/matrix.hpp"
 #include "logitstat/noise_floor.hpp"
+#include "logitstat/report/figures.hpp"
 #include "logitstat/report/format.hpp"
 #include "logitstat/report/json.hpp"
 #include "logitstat/report/logits_json.hpp"

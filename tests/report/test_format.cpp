@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "logitstat/report/figures.hpp"
 #include "logitstat/report/format.hpp"
 #include "programs/run_program.hpp"
 

@@ -66,6 +66,9 @@ TEST_CASE("it is the interval that is held against a limit") {
     CHECK(doubted.caveat == "yes");
     CHECK(Limit{}.most == 0);
     CHECK(Limit{}.verdict == Verdict::inconclusive);
+    CHECK_FALSE(Limit{}.fraction);
+    CHECK_FALSE(limit_of("x", 2, 1, std::nullopt).fraction);
+    CHECK(limit_of("x", 2, 1, std::nullopt, true).fraction);
     CHECK_THROWS_AS(limit_of("x", infinity, 1, std::nullopt), std::invalid_argument);
     CHECK_THROWS_AS(limit_of("x", std::nan(""), 1, std::nullopt), std::invalid_argument);
 }
@@ -112,6 +115,16 @@ TEST_CASE("a limit of the perplexity's increase") {
     CHECK_THROWS_AS(compared(even, {.max_perplexity_increase = -0.1}), std::invalid_argument);
     CHECK_THROWS_AS(compared(even, {.max_perplexity_increase = std::nan("")}), std::invalid_argument);
     CHECK_THROWS_AS(compared(even, {.max_kl = 1}), std::invalid_argument); // traces have none
+}
+
+TEST_CASE("limits that make no sense are refused by name") {
+    for (const double bad : {-1.0, std::nan(""), infinity}) {
+        CHECK_THROWS_WITH_AS(logitstat::check_rules({.max_kl = bad}), doctest::Contains("max_kl: "),
+                             std::invalid_argument);
+        CHECK_THROWS_WITH_AS(logitstat::check_rules({.max_perplexity_increase = bad}),
+                             doctest::Contains("max_perplexity_increase: "), std::invalid_argument);
+    }
+    CHECK_NOTHROW(logitstat::check_rules({.max_perplexity_increase = 0, .max_kl = 0}));
 }
 
 TEST_CASE("what only the candidate cannot say proves no pass") {

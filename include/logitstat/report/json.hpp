@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "logitstat/compare.hpp"
-#include "logitstat/report/format.hpp"
+#include "logitstat/report/figures.hpp"
 #include "logitstat/simd/columns.hpp"
 #include "logitstat/version.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "logitstat/compare_logits.hpp"
-#include "logitstat/report/format.hpp"
+#include "logitstat/report/figures.hpp"
 
 /// What the reports of full logits share.
 namespace logitstat::report {

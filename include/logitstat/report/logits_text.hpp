@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "logitstat/compare_logits.hpp"
-#include "logitstat/report/format.hpp"
+#include "logitstat/report/figures.hpp"
 #include "logitstat/report/logits_rows.hpp"
 #include "logitstat/report/text.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "logitstat/matrix.hpp"
-#include "logitstat/report/format.hpp"
+#include "logitstat/report/figures.hpp"
 
 /// The figures of a matrix as sentences and cells, which its text, Markdown and CSV reports arrange.
 namespace logitstat::report {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "logitstat/compare.hpp"
-#include "logitstat/report/format.hpp"
+#include "logitstat/report/figures.hpp"
 
 namespace logitstat {
 
