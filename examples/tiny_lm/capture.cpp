@@ -2,6 +2,7 @@
 // capture program of a real model does, at a size that runs in a second.
 
 #include <cstdint>
+#include <functional>
 #include <iostream>
 #include <span>
 #include <string>
@@ -68,13 +69,14 @@ struct FullLogits {
         logits.insert(logits.end(), row.begin(), row.end());
         targets.push_back(target);
     }
-    void write(const std::string& path, std::vector<std::uint64_t> shape) const {
+    /// `last` is done when all is written and the file has not yet its name.
+    void write(const std::string& path, std::vector<std::uint64_t> shape, const std::function<void()>& last) const {
         using logitstat::tensor_type;
         const logitstat::Tensor tokens{"targets", tensor_type::I32, shape, std::as_bytes(std::span(targets))};
         shape.push_back(logits.size() / targets.size());
         const std::vector<logitstat::Tensor> tensors{
             {"logits", tensor_type::F32, shape, std::as_bytes(std::span(logits))}, tokens};
-        logitstat::write_safetensors(path, tensors);
+        logitstat::write_safetensors(path, tensors, {}, last);
     }
 };
 
@@ -127,6 +129,9 @@ int main(int argc, char** argv) {
                                         std::to_string(prefill) + " tokens, the model's context is " +
                                         std::to_string(shape.context));
         }
+        for (const std::string& written : {output, logits_path}) {
+            if (written == "-") { throw std::invalid_argument("-: cannot write to standard output, name a file"); }
+        }
         const Input text_file(text_path, default_text), weights_file(weights_path, default_weights);
         for (const std::string& input : {text_file.path, weights_file.path}) {
             if (cli::same_file(output, input)) {
@@ -177,9 +182,11 @@ int main(int argc, char** argv) {
             }
             progress(static_cast<std::size_t>(chunk + 1), static_cast<std::size_t>(chunks));
         }
-        trace.close();
-        if (!logits_path.empty()) {
-            full.write(logits_path, {static_cast<std::uint64_t>(chunks), static_cast<std::uint64_t>(chunk_tokens)});
+        if (logits_path.empty()) {
+            trace.close();
+        } else { // both files or none
+            full.write(logits_path, {static_cast<std::uint64_t>(chunks), static_cast<std::uint64_t>(chunk_tokens)},
+                       [&] { trace.close(); });
         }
         return 0;
     });

@@ -497,7 +497,7 @@ TEST_CASE("correctness_matrix: every CSV field is the JSON's figure") {
                                                    {"sign_test_p", c["nll_difference"]["sign_test_p"]},
                                                    {"mcnemar_p", c["mcnemar"]["p"]},
                                                    {"warnings", c["warnings"].size()}};
-        CHECK(row.size() == expected.size() + 7); // four names, verdict, error, se_believed
+        CHECK(row.size() == expected.size() + 8); // four names, verdict and its reason, error, se_believed
         for (const auto& [key, value] : expected) {
             const std::string column = key;
             CAPTURE(column);
@@ -505,6 +505,7 @@ TEST_CASE("correctness_matrix: every CSV field is the JSON's figure") {
             CHECK(is_number(row.at(column), value));
         }
         CHECK(row.at("verdict") == c["verdict"]);
+        CHECK(row.at("verdict_reason") == c["verdict_reason"]);
         CHECK(row.at("error") == "");
         CHECK(row.at("se_believed") == c["nll_difference"]["believed"]["se"]);
     }
@@ -573,6 +574,34 @@ TEST_CASE("correctness_matrix: the rules of a pass reach every pair") {
     const json strict = figures({unlike, "--strict"}, 2);
     CHECK(contains(strict["pairs"][0]["error"], "prefill"));
     CHECK(strict["pairs"][1]["comparison"]["verdict"] == "pass");
+}
+
+TEST_CASE("correctness_matrix: each report says of which pair a limit is not kept, and by how much") {
+    const TempFolder folder;
+    const std::string float32 = EXAMPLE_DATA "/float32.tsv", int4 = EXAMPLE_DATA "/int4.tsv";
+    const auto manifest = folder.write("pairs.tsv", header + "same\t\t" + float32 + "\t" + float32 + "\nmoved\t\t" +
+                                                        float32 + "\t" + int4 + "\n");
+    const std::vector<std::string> options{manifest, "--max-mismatches", "1000", "--max-ppl-increase"};
+    const auto report = [&](const std::string& percent, int status, const std::vector<std::string>& format) {
+        auto words = options;
+        words.push_back(percent);
+        words.insert(words.end(), format.begin(), format.end());
+        const Finished run = matrix(words);
+        CHECK(run.status == status);
+        return run.out;
+    };
+    const std::string reason = "perplexity increase 6.305 % (2.974 to 9.744 %) is above the limit of 2 %";
+    CHECK(report("2", 1, {}).ends_with("\nmoved: " + reason + "\n"));
+    CHECK(contains(report("2", 1, {"--markdown", "-"}), "\n## Limits that are not kept\n\n- moved: " + reason + "\n\n## "));
+    const auto rows = csv_table(report("2", 1, {"--csv", "-"}));
+    CHECK(rows.at(0).at("verdict_reason") == "every top-1 token agrees; all data are equal");
+    CHECK(rows.at(1).at("verdict_reason").starts_with(reason + "; "));
+    CHECK(contains(report("5", 3, {}), "\nmoved: perplexity increase 6.305 % (2.974 to 9.744 %) is not shown to be above "
+                                       "or within the limit of 5 %\n"));
+    for (const char* format : {"--markdown", "--csv"}) {
+        CHECK_FALSE(contains(report("20", 0, {format, "-"}), "not kept"));
+    }
+    CHECK_FALSE(contains(report("20", 0, {}), "\nmoved: "));
 }
 
 TEST_CASE("correctness_matrix: bad pairs of every sort are reported and stop nothing") {

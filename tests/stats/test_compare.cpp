@@ -325,6 +325,17 @@ TEST_CASE("skipping: what is left over never stands for all data, so a verdict s
           logitstat::Verdict::inconclusive);
 }
 
+TEST_CASE("a trace whose file was cut meanwhile gives no result, whichever arm it is") {
+    struct Cut : Trace<double> {
+        void require_whole() const { throw logitstat::io_error("cut.safetensors", "became shorter"); }
+    };
+    const auto trace = Traces<>(small_pair()).reference;
+    const Cut cut{trace};
+    CHECK_NOTHROW(compare(trace, trace));
+    CHECK_THROWS_AS(compare(cut, trace), logitstat::io_error);
+    CHECK_THROWS_AS(compare(trace, cut), logitstat::io_error);
+}
+
 TEST_CASE("no positions are an error of the comparison, and zero for the counts") {
     const auto empty = Trace<double>::with_shape(0, 2);
     CHECK_THROWS_AS(compare(empty, empty), std::invalid_argument);

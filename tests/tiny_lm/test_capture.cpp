@@ -313,7 +313,11 @@ TEST_CASE("capture_tiny_lm: --logits are those that the trace was made of") {
 
     const auto same = path("same");
     check_refused(capture({"float32", same, "--logits", same}), "is to hold the trace and the logits");
-    check_refused(capture({"float32", same, "--logits", made.path("no/such")}), "no/such");
+    const std::string trace = made.path("trace.tsv");
+    check_refused(capture({"float32", trace, "--logits", made.path("no/such")}), "no/such");
+    CHECK_FALSE(std::filesystem::exists(trace)); // both files or none
+    check_refused(capture({"float32", "-"}), "standard output");
+    check_refused(capture({"float32", trace, "--logits", "-"}), "standard output");
 }
 
 } // namespace test_capture

@@ -33,7 +33,7 @@ inline std::string csv_report(const Matrix& matrix) {
         "decided,mismatches,"
         "mismatch_rate,upper_bound,largest_gap,largest_gap_rank,logit_delta_p50,logit_delta_p99,logit_delta_max,"
         "reference_perplexity,candidate_perplexity,perplexity_percent,nll_difference,se_iid,se_clustered,se_hac,"
-        "se_believed,p,p_holm,sign_test_p,mcnemar_p,warnings\n";
+        "se_believed,p,p_holm,sign_test_p,mcnemar_p,warnings,verdict_reason\n";
     for (const MatrixPair& pair : matrix.pairs) {
         std::vector<std::string> row{pair.spec.name, pair.spec.tag, pair.spec.reference.string(),
                                      pair.spec.candidate.string()};
@@ -70,10 +70,11 @@ inline std::string csv_report(const Matrix& matrix) {
                                    csv_number(pair.holm_p),
                                    csv_number(d.sign_test_p),
                                    csv_number(c.mcnemar.p),
-                                   std::to_string(c.warnings.size())});
+                                   std::to_string(c.warnings.size()),
+                                   verdict_reason(c)});
         } else {
             row.insert(row.end(), {"error", pair.error});
-            row.resize(33);
+            row.resize(34);
         }
         for (std::size_t i = 0; i < row.size(); ++i) {
             if (i > 0) { out += ','; }

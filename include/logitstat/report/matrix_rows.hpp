@@ -55,6 +55,15 @@ inline std::vector<std::string> totals_sentences(const Matrix& matrix) {
     return sentences;
 }
 
+/// The limits that a pair exceeds or is not shown to keep, in words: the row of a pair that fails by them tells none.
+inline std::vector<std::string> broken_limits(const Comparison& c) {
+    std::vector<std::string> sentences;
+    for (const Limit& limit : c.limits) {
+        if (limit.verdict != Verdict::pass) { sentences.push_back(limit_text(limit)); }
+    }
+    return sentences;
+}
+
 /// "11 pass, 1 inconclusive, 1 error".
 inline std::string verdict_counts(const MatrixTotals& totals) {
     std::string text;
