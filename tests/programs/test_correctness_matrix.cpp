@@ -590,18 +590,23 @@ TEST_CASE("correctness_matrix: each report says of which pair a limit is not kep
         CHECK(run.status == status);
         return run.out;
     };
-    const std::string reason = "perplexity increase 6.305 % (2.974 to 9.744 %) is above the limit of 2 %";
-    CHECK(report("2", 1, {}).ends_with("\nmoved: " + reason + "\n"));
-    CHECK(contains(report("2", 1, {"--markdown", "-"}), "\n## Limits that are not kept\n\n- moved: " + reason + "\n\n## "));
-    const auto rows = csv_table(report("2", 1, {"--csv", "-"}));
-    CHECK(rows.at(0).at("verdict_reason") == "every top-1 token agrees; all data are equal");
-    CHECK(rows.at(1).at("verdict_reason").starts_with(reason + "; "));
-    CHECK(contains(report("5", 3, {}), "\nmoved: perplexity increase 6.305 % (2.974 to 9.744 %) is not shown to be above "
-                                       "or within the limit of 5 %\n"));
-    for (const char* format : {"--markdown", "--csv"}) {
-        CHECK_FALSE(contains(report("20", 0, {format, "-"}), "not kept"));
-    }
+    // The interval of compare_traces for this pair.
+    const std::string figure = "perplexity increase 6.305 % (0.461 to 12.488 %)",
+                      above = " is above the limit of 0.400 %",
+                      unknown = " is not shown to be above or within the limit of 2.000 %";
+    CHECK(report("0.4", 1, {}).ends_with("\nmoved: " + figure + above + "\n"));
+    CHECK(report("2", 3, {}).ends_with("\nmoved: " + figure + unknown + "\n"));
+    CHECK(contains(report("0.4", 1, {"--markdown", "-"}),
+                   "\n\n## Limits exceeded or in doubt\n\n- moved: " + figure + above + "\n\n## Perplexity\n"));
+    const auto rows = csv_table(report("0.4", 1, {"--csv", "-"}));
+    CHECK(rows.at(0).at("verdict") == "identical");
+    CHECK(rows.at(0)
+              .at("verdict_reason")
+              .ends_with("; perplexity increase 0.000 % (0.000 to 0.000 %) is within the limit of "
+                         "0.400 %"));
+    CHECK(rows.at(1).at("verdict_reason").starts_with(figure + above + "; 9 mismatches at the 284 positions"));
     CHECK_FALSE(contains(report("20", 0, {}), "\nmoved: "));
+    CHECK_FALSE(contains(report("20", 0, {"--markdown", "-"}), "in doubt"));
 }
 
 TEST_CASE("correctness_matrix: bad pairs of every sort are reported and stop nothing") {

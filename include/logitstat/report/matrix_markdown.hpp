@@ -44,7 +44,7 @@ inline std::string markdown_report(const Matrix& matrix) {
                                 d.ratio_interval ? range(*d.ratio_interval, 4) : "n/a",
                                 with_sign(d.mean, 6) + (d.se.value() ? " ± " + figure(*d.se.value(), 6) : ""),
                                 std::string(describe(d.se.preferred())), p_value(d.p), p_value(pair.holm_p)});
-        for (const std::string& limit : broken_limits(c)) {
+        for (const std::string& limit : limits_in_question(c)) {
             limits += "- " + cell(pair.spec.label()) + ": " + cell(limit) + "\n";
         }
         for (const std::string& warning : c.warnings) {
@@ -65,7 +65,7 @@ inline std::string markdown_report(const Matrix& matrix) {
         out += "\nThe candidate gives both tokens the same logit at " + std::to_string(matrix.totals.candidate_ties) +
                " of them.\n";
     }
-    if (!limits.empty()) { out += "\n## Limits that are not kept\n\n" + limits; }
+    if (!limits.empty()) { out += "\n## Limits exceeded or in doubt\n\n" + limits; }
     if (perplexities.size() > 1) { out += "\n## Perplexity\n\n" + escaped_table(perplexities); }
     if (!notes.empty()) { out += "\n## What is not compared, or not like for like\n\n" + notes; }
     return out;

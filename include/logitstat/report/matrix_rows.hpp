@@ -56,7 +56,7 @@ inline std::vector<std::string> totals_sentences(const Matrix& matrix) {
 }
 
 /// The limits that a pair exceeds or is not shown to keep, in words: the row of a pair that fails by them tells none.
-inline std::vector<std::string> broken_limits(const Comparison& c) {
+inline std::vector<std::string> limits_in_question(const Comparison& c) {
     std::vector<std::string> sentences;
     for (const Limit& limit : c.limits) {
         if (limit.verdict != Verdict::pass) { sentences.push_back(limit_text(limit)); }

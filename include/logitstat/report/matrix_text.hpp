@@ -9,7 +9,7 @@
 
 namespace logitstat {
 
-/// A matrix as text for a terminal: one line a pair, the totals, the overall verdict; errors, limits that are not kept and
+/// A matrix as text for a terminal: one line a pair, the totals, the overall verdict; errors, limits in question and
 /// warnings below.
 inline std::string text_report(const Matrix& matrix, const TextOptions& options = {}) {
     using namespace report;
@@ -40,7 +40,9 @@ inline std::string text_report(const Matrix& matrix, const TextOptions& options 
         const std::string label = printable(pair.spec.label());
         if (!pair.error.empty()) { out += "\n" + label + ": " + paint(printable(pair.error), "31") + "\n"; }
         if (!pair.comparison) { continue; }
-        for (const std::string& limit : broken_limits(*pair.comparison)) { out += "\n" + label + ": " + limit + "\n"; }
+        for (const std::string& limit : limits_in_question(*pair.comparison)) {
+            out += "\n" + label + ": " + limit + "\n";
+        }
         for (const std::string& warning : pair.comparison->warnings) {
             out += "\n" + label + ": " + paint(printable(warning), "33") + "\n";
         }
