@@ -11,6 +11,7 @@
 #include "fuzz/fuzz_file.hpp"
 #include "fuzz/target.hpp"
 #include "io/logits_bytes.hpp"
+#include "io/safetensors_bytes.hpp"
 #include "logitstat/error.hpp"
 #include "logitstat/io/binary_trace_writer.hpp"
 #include "logitstat/io/decoded_kld.hpp"
@@ -107,6 +108,12 @@ std::string floats(std::size_t count) {
     return packed(values);
 }
 
+std::string repeated(const std::string& text, int times) {
+    std::string all;
+    for (; times > 0; --times) { all += text; }
+    return all;
+}
+
 std::vector<std::string> npy_seeds() {
     const std::string reordered = "{\"shape\": (2L, 3L), \"fortran_order\": False, \"descr\": \"<f4\"}";
     return {npy("<f4", "(2, 3)", floats(6)),
@@ -119,6 +126,8 @@ std::vector<std::string> npy_seeds() {
             npy("|b1", "(0, 5)", ""),
             npy(">f4", "(2, 3)", floats(6)),
             npy("<f4", "(4294967296, 4294967296)", floats(6)),
+            npy("<f4", "(0, 4294967296)", ""),
+            npy("<f4", "(" + repeated("1, ", 65) + ")", floats(1)),
             testing::npy_with_header(reordered, floats(6)),
             testing::npy_with_header("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", floats(6))};
 }
@@ -189,7 +198,22 @@ std::vector<std::string> safetensors_seeds() {
     packed_bits.shape = {16};
     const Tensor logits = tensor_over<float>("logits", {2, 3}, span(values));
     const Tensor of_targets = tensor_over<std::int64_t>("targets", {2}, span(targets));
+    const auto header = [](const std::string& text) { return testing::safetensors_bytes(text, "abcd"); };
+    const auto entry = [&](const std::string& shape, const std::string& offsets) {
+        return header(R"({"x": {"dtype": "F32", "shape": )" + shape + R"(, "data_offsets": )" + offsets + "}}");
+    };
     return {file({logits}),
+            file({logits, tensor_over<float>("targets", {3}, span(values).first(3))}),
+            file({logits}, {{"format", "logitstat-trace"}}),
+            header("null"),
+            header("[1]"),
+            header(R"({"__metadata__": {"a": null}})"),
+            header(R"({"__metadata__": [true]})"),
+            entry("null", "[0, 4]"),
+            entry("[true]", "[0, 4]"),
+            entry("[1]", "{}"),
+            entry("[" + repeated("1, ", 64) + "1]", "[0, 4]"),
+            entry("[0, 4294967296]", "[0, 0]"),
             file({logits, of_targets}, {{"format", "pt"}, {"k\"\\", "\xC3\xBC"}}),
             file({tensor_over<float>("x", {1, 2, 3}, span(values)), of_half}),
             file({tensor_over<double>("d", {2, 2}, span(wide))}),

@@ -3,7 +3,7 @@
 // fuzz_replay --write-seeds FOLDER   writes the seeds to FOLDER/TARGET instead
 // fuzz_replay --list                 prints the targets' names
 //
-// Needs no libFuzzer, so that whatever a fuzzer has found is a test of every build.
+// Needs no libFuzzer, so that whatever a fuzzer has found is a test also where there is none.
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>

@@ -15,6 +15,7 @@
 #include "fuzz/fuzz_file.hpp"
 #include "fuzz/target.hpp"
 #include "io/invariants.hpp"
+#include "io/safetensors_bytes.hpp"
 #include "logitstat/compare.hpp"
 #include "logitstat/error.hpp"
 #include "logitstat/io/binary_trace_writer.hpp"
@@ -279,7 +280,29 @@ std::vector<std::string> text_seeds() {
     seeds.push_back("\xEF\xBB\xBF# k\tv\r\n" + row + "\r\n" + "0\t1\t6\t0.5\t4,3,2\t9,8e-3,7.25E-4\r\n");
     seeds.push_back("0\t0\t5\tinf\t7,8\tnan,-inf\n");
     seeds.push_back("llm_load: 5,6\t7\n" + row + "\n");
+    seeds.push_back(row + "\n" + std::string(9, '\0'));
     return seeds;
+}
+
+struct Type {
+    const char* name;
+    std::size_t width;
+};
+
+/// A binary trace of three positions with two candidates as another writer may have it.
+std::string foreign_trace(Type real, Type whole, const std::string& shape_of_ids = "[2, 3]") {
+    std::string header = R"({"__metadata__": {"format": "logitstat-trace", "version": "1"})", data;
+    const auto add = [&](const char* name, Type type, const std::string& shape, std::size_t values) {
+        const std::size_t begin = data.size();
+        data.append(values * type.width, '\0');
+        header += ", \"" + std::string(name) + R"(": {"dtype": ")" + type.name + R"(", "shape": )" + shape +
+                  R"(, "data_offsets": [)" + std::to_string(begin) + ", " + std::to_string(data.size()) + "]}";
+    };
+    add("nll", real, "[3]", 3);
+    add("top_logits", real, "[2, 3]", 6);
+    for (const char* name : {"chunk", "pos", "target"}) { add(name, whole, "[3]", 3); }
+    add("top_ids", whole, shape_of_ids, 6);
+    return testing::safetensors_bytes(header + "}", data);
 }
 
 std::vector<std::string> binary_seeds() {
@@ -303,6 +326,16 @@ std::vector<std::string> binary_seeds() {
                                           tensor_over<std::int32_t>("top_ids", {2, 6}, view.top_ids)};
         write_safetensors(path, tensors, {{"format", "logitstat-trace"}, {"version", "1"}, {"model", "m"}});
     }));
+    const Type float32{"F32", 4}, int32{"I32", 4};
+    for (const Type real : {Type{"F16", 2}, {"BF16", 2}, {"F64", 8}, int32}) {
+        seeds.push_back(foreign_trace(real, int32));
+    }
+    for (const Type whole : {Type{"I16", 2}, {"U8", 1}, {"U16", 2}, {"U32", 4}, {"I64", 8}, float32}) {
+        seeds.push_back(foreign_trace(float32, whole));
+    }
+    for (const char* shape : {"[6]", "[1, 6]", "[3, 2]", "[6, 1]"}) {
+        seeds.push_back(foreign_trace(float32, int32, shape));
+    }
     return seeds;
 }
 
