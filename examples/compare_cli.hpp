@@ -215,11 +215,8 @@ class Outputs {
                 to_standard_output = true;
             } else if (!path.empty()) {
                 files.push_back(std::make_unique<logitstat::OutputFile>(path));
-                errno = 0;
-                files.back()->stream() << reports[i]() << std::flush;
-                if (!files.back()->stream()) {
-                    throw logitstat::io_error(path, "cannot write: " + std::generic_category().message(errno));
-                }
+                files.back()->stream() << reports[i]();
+                files.back()->flush();
             }
         }
         if (!to_standard_output && !quiet_) { printed = text(); }

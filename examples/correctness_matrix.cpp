@@ -17,8 +17,8 @@ int main(int argc, char** argv) {
     std::string manifest, candidates, pattern, threads = "0";
     app.add_option(
            "MANIFEST", manifest,
-           "tab-separated list of pairs, its first line 'name tag reference candidate', paths relative to it; or a "
-           "folder of reference traces")
+           "tab-separated list of pairs, its first line 'name tag reference candidate', paths relative to it, lines "
+           "that begin with # are comments; or a folder of reference traces")
         ->type_name("FILE")
         ->check(cli::not_empty())
         ->required();

@@ -12,6 +12,7 @@
 #include "arms.hpp"
 #include "logitstat/capture.hpp"
 #include "logitstat/io/mapped_file.hpp"
+#include "logitstat/io/output_file.hpp"
 #include "logitstat/io/safetensors.hpp"
 #include "model.hpp"
 #include "weights_file.hpp"
@@ -155,6 +156,8 @@ int main(int argc, char** argv) {
         const auto arithmetic = arm.arithmetic();
         Weights<float> weights = read_weights(weights_file.path, shape);
         for (const auto& [tensor, matrix] : weights.all()) { arithmetic->weight(tensor, *matrix); }
+
+        if (!logits_path.empty()) { const logitstat::OutputFile can_be_written(logits_path); } // known before the work
 
         logitstat::TraceRecorder trace(output, {.top_k = static_cast<std::size_t>(top_k)},
                                        logitstat::RunMetadata{.model = weights_file.name,

@@ -208,6 +208,9 @@ inline void judge(Comparison& result) {
             doubt(limit, Verdict::pass, "positions where only the candidate is not finite are left out");
         }
     }
+    if (result.identical_data) { // nothing has risen, also where too few positions give no interval
+        for (Limit& limit : result.limits) { limit.verdict = Verdict::pass, limit.caveat.clear(); }
+    }
     result.token_verdict =
         verdict_of(result.disagreements, result.decided, result.identical_data, result.rules, result.confidence);
     result.verdict = with_limits(result.token_verdict, result.limits, result.identical_data);

@@ -284,6 +284,18 @@ TEST_CASE("Markdown report: text from files cannot break a table or start markup
     CHECK_FALSE(contains(text, "\x1b"));
     CHECK(test::is_utf8(text));
     CHECK(logitstat::report::cell("|\\|") == "\\|\\\\\\|");
+    CHECK(logitstat::report::cell("~~&amp;$x$") == "\\~\\~\\&amp;\\$x\\$");
+    using logitstat::report::item; // what would begin a block begins none
+    for (const std::string sign : {"#", "-", "+", "="}) {
+        CHECK(item(sign + " a - b. #") == "\\" + sign + " a - b. #");
+    }
+    CHECK(item("12. a") == "12\\. a");
+    CHECK(item("1) a") == "1\\) a");
+    CHECK(item("    code") == "code");
+    CHECK(item("*a 1.") == "\\*a 1.");
+    CHECK(item("qwen 1.5") == "qwen 1.5");
+    CHECK(item("7") == "7");
+    CHECK(item("  ") == "");
 }
 
 TEST_CASE("JSON report: keys of the interface, values unrounded") {

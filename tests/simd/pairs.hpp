@@ -44,7 +44,7 @@ struct LogProbabilities {
         }
         log_sum = max + std::log(sum);
         for (std::size_t i = 0; i < row.size(); ++i) {
-            log_p.push_back(possible[i] ? std::max(rows::value(row[i]) - max, -1e9L) - std::log(sum) : 0);
+            log_p.push_back(possible[i] ? rows::value(row[i]) - max - std::log(sum) : 0);
         }
     }
     long double p(std::size_t i) const { return possible[i] ? std::exp(log_p[i]) : 0; }

@@ -117,6 +117,17 @@ TEST_CASE("a limit of the perplexity's increase") {
     CHECK_THROWS_AS(compared(even, {.max_kl = 1}), std::invalid_argument); // traces have none
 }
 
+TEST_CASE("data without any difference are within every limit, although one position has no interval") {
+    const Comparison same = compared({0.0}, {.max_perplexity_increase = 0});
+    REQUIRE(same.identical_data);
+    CHECK_FALSE(same.nll_difference.interval.has_value());
+    REQUIRE(same.limits.size() == 1);
+    CHECK(same.limits[0].verdict == Verdict::pass);
+    CHECK(same.limits[0].caveat == "");
+    CHECK(same.verdict == Verdict::identical);
+    CHECK(compared({0.0, 0.1}, {.max_perplexity_increase = 0}).limits[0].verdict != Verdict::pass);
+}
+
 TEST_CASE("limits that make no sense are refused by name") {
     for (const double bad : {-1.0, std::nan(""), infinity}) {
         CHECK_THROWS_WITH_AS(logitstat::check_rules({.max_kl = bad}), doctest::Contains("max_kl: "),

@@ -315,6 +315,7 @@ TEST_CASE("capture_tiny_lm: --logits are those that the trace was made of") {
     check_refused(capture({"float32", same, "--logits", same}), "is to hold the trace and the logits");
     const std::string trace = made.path("trace.tsv");
     check_refused(capture({"float32", trace, "--logits", made.path("no/such")}), "no/such");
+    check_refused(capture({"float32", trace, "4", "2", "--logits", "/dev/full"}), "/dev/full");
     CHECK_FALSE(std::filesystem::exists(trace)); // both files or none
     check_refused(capture({"float32", "-"}), "standard output");
     check_refused(capture({"float32", trace, "--logits", "-"}), "standard output");

@@ -64,6 +64,12 @@ class OutputFile {
     /// Where the bytes go, unchanged. A write that fails shows in its state, and in `commit`.
     std::ostream& stream() noexcept { return stream_; }
 
+    /// Hands all bytes to the system. Throws io_error when one could not be written.
+    void flush() {
+        if (stream_) { errno = 0; } // as in `commit`
+        if (!stream_.flush()) { throw io_error(name_, "cannot write: " + reason()); }
+    }
+
     /// Completes the file under its name. Throws io_error when a byte could not be written or the rename fails; then
     /// nothing has appeared.
     void commit() {

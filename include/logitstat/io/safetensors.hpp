@@ -204,6 +204,7 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
         file.stream().write(reinterpret_cast<const char*>(tensor->bytes.data()),
                             static_cast<std::streamsize>(tensor->bytes.size()));
     }
+    file.flush();
     if (last_check) { last_check(); }
     file.commit();
 }

@@ -122,12 +122,11 @@ inline std::string in_unit_of(const Limit& limit, double value, const std::strin
 
 /// How a limit came out, in words.
 inline std::string limit_text(const Limit& limit) {
-    const std::string interval = limit.interval ? " (" + in_unit_of(limit, limit.interval->lo, "") + " to " +
-                                                      in_unit_of(limit, limit.interval->hi) + ")"
-                                                : "";
-    const std::string value = !limit.estimate                      ? "unknown"
-                              : simd::is_infinite(*limit.estimate) ? "infinite"
-                                                                   : in_unit_of(limit, *limit.estimate);
+    const bool infinite = limit.estimate && simd::is_infinite(*limit.estimate);
+    const std::string interval = limit.interval && !infinite ? " (" + in_unit_of(limit, limit.interval->lo, "") +
+                                                                   " to " + in_unit_of(limit, limit.interval->hi) + ")"
+                                                             : "";
+    const std::string value = !limit.estimate ? "unknown" : infinite ? "infinite" : in_unit_of(limit, *limit.estimate);
     return limit.figure + " " + value + interval +
            (limit.verdict == Verdict::pass   ? " is within"
             : limit.verdict == Verdict::fail ? " is above"
@@ -146,14 +145,15 @@ inline std::string token_verdict_reason(const Comparison& c) {
     const std::string at_level = " at " + level(c.confidence) + " confidence";
     const std::string excluded = bound >= 1 ? "no mismatch rate is excluded" + at_level
                                  : bound > 0.1
-                                     ? "only mismatch rates above " + percent(bound, 1) + " are excluded" + at_level
+                                     ? "only mismatch rates above " + percent_up(bound, 1) + " are excluded" + at_level
                                      : "mismatch rates above " + percent_up(bound) + " are excluded" + at_level;
     switch (c.token_verdict) {
     case Verdict::identical:
-        return "every top-1 token agrees; " + std::string(c.identical_data ? "all data are equal"
-                                                          : c.reference_k != c.candidate_k
-                                                              ? "the other data are not all equal, see below"
-                                                              : "the numbers differ, see below");
+        return "every top-1 token agrees; " +
+               std::string(c.identical_data                 ? "all data are equal"
+                           : c.skipped_non_finite > 0       ? "positions were left out, see below"
+                           : c.reference_k != c.candidate_k ? "the other data are not all equal, see below"
+                                                            : "the numbers differ, see below");
     case Verdict::pass: return mismatches + " at the " + decided + "; " + excluded;
     case Verdict::fail:
         return mismatches + " at the " + decided + " (" + percent(c.decided.rate()) + ")" +
@@ -169,7 +169,7 @@ inline std::string token_verdict_reason(const Comparison& c) {
         }
         return mismatches + " at the " + decided + " do" + (c.decided.mismatches < 2 ? "es" : "") +
                " not exclude a mismatch rate of " + percent(c.rules.max_rate.value_or(0)) + " at " +
-               level(c.confidence) + " confidence (bound " + percent(bound) + ")";
+               level(c.confidence) + " confidence (bound " + percent_up(bound) + ")";
     }
     return {};
 }

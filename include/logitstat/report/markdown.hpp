@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,9 +18,18 @@ namespace report {
 inline std::string cell(std::string_view text) {
     std::string escaped;
     for (const char c : printable(text)) {
-        if (std::string_view("\\`*_|<>[]").find(c) != std::string_view::npos) { escaped += '\\'; }
+        if (std::string_view("\\`*_|<>[]&~$").find(c) != std::string_view::npos) { escaped += '\\'; }
         escaped += c;
     }
+    return escaped;
+}
+
+/// Text at the beginning of a list's item: as a cell, and so that it begins no heading, list or block of code there.
+inline std::string item(std::string_view text) {
+    text.remove_prefix((std::min)(text.find_first_not_of(' '), text.size()));
+    std::string escaped = cell(text);
+    const std::size_t at = (std::min)(escaped.find_first_not_of("0123456789"), escaped.size()); // "1." numbers items
+    if (std::string_view(escaped).substr(at).find_first_of(at == 0 ? "#-+=" : ".)") == 0) { escaped.insert(at, "\\"); }
     return escaped;
 }
 

@@ -29,7 +29,7 @@ inline std::string markdown_report(const Matrix& matrix) {
     std::string limits, notes;
     for (const MatrixPair& pair : matrix.pairs) {
         if (!pair.comparison) {
-            notes += "- " + cell(pair.spec.label()) + ": not compared: " + cell(pair.error) + "\n";
+            notes += "- " + item(pair.spec.label()) + ": not compared: " + cell(pair.error) + "\n";
             continue;
         }
         const Comparison& c = *pair.comparison;
@@ -45,10 +45,10 @@ inline std::string markdown_report(const Matrix& matrix) {
                                 with_sign(d.mean, 6) + (d.se.value() ? " ± " + figure(*d.se.value(), 6) : ""),
                                 std::string(describe(d.se.preferred())), p_value(d.p), p_value(pair.holm_p)});
         for (const std::string& limit : limits_in_question(c)) {
-            limits += "- " + cell(pair.spec.label()) + ": " + cell(limit) + "\n";
+            limits += "- " + item(pair.spec.label()) + ": " + cell(limit) + "\n";
         }
         for (const std::string& warning : c.warnings) {
-            notes += "- " + cell(pair.spec.label()) + ": " + cell(warning) + "\n";
+            notes += "- " + item(pair.spec.label()) + ": " + cell(warning) + "\n";
         }
     }
     sweep.push_back({"all pairs", ""});

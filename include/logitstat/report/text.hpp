@@ -200,7 +200,8 @@ class TextReport {
             line("  test       " + (d.t ? fixed(std::abs(*d.t), 2) + " standard errors from zero, " : "") +
                  p_equals(d.p) + "; sign test " + p_equals(d.sign_test_p));
         } else {
-            line("  std error  none: one position has no spread");
+            line(std::string("  std error  none: ") +
+                 (c.positions == 1 ? "one position has no spread" : "beyond the range of double"));
         }
         line("  higher at " + std::to_string(d.higher) + ", lower at " + std::to_string(d.lower) + ", equal at " +
              counted(d.equal, "position") +

@@ -98,6 +98,26 @@ void add_masked(const Real* x, const Real* y, std::size_t n, const RowSum& p, co
     moments.add(std::span<const double>(differences).first(finite));
 }
 
+/// What the kernels leave of ln(p / q) where one logit is further below its row's largest than they follow, and the
+/// other is not: so that a mask by the lowest number is as far as it says. In halves, since whole differences may be
+/// beyond double.
+template <class R, class C>
+void add_far_below(std::span<const R> reference, std::span<const C> candidate, const RowSum& p, const RowSum& q,
+                   RowDivergence& result) {
+    constexpr double lowest = -lowest_below_max / 2;
+    const auto rest = [](double below_max, double sum, double half) { // of no weight nothing, however far
+        const double weight = std::exp(below_max) / sum;
+        return weight > 0 ? 2 * (weight * (lowest - half)) : 0.0;
+    };
+    for (std::size_t i = 0; i < reference.size(); ++i) {
+        const double x = static_cast<double>(reference[i]), y = static_cast<double>(candidate[i]);
+        if (!is_finite(x) || !is_finite(y)) { continue; }
+        const double a = x / 2 - p.max / 2, b = y / 2 - q.max / 2;
+        if (b < lowest && a >= lowest) { result.kl += rest(2 * a, p.sum, b); }
+        if (a < lowest && b >= lowest) { result.reverse_kl += rest(2 * b, q.sum, a); }
+    }
+}
+
 } // namespace detail
 
 /// The divergences of two rows whose log-sum-exps are known (sweep_row, log_sum_exp), in one pass over both. O(V).
@@ -110,10 +130,10 @@ void add_masked(const Real* x, const Real* y, std::size_t n, const RowSum& p, co
 /// error of 5e-13. Rows of one type with equal logits give 0 everywhere.
 ///
 /// -infinity is probability 0: 0 ln(0 / x) = 0; where p > 0 meets q = 0, kl is +infinity and everything else as
-/// defined. A probability below e^-700 counts as 0 there. A logit more than 1e9 below its row's largest is taken as 1e9
-/// below, which bounds p ln(p / q) by 1e9 p for logits such as the lowest float. The three figures of the logits leave
-/// out tokens that are -infinity in either row (all three are 0 when none is left); differences beyond 1e150 count as
-/// that. No smoothing. No result is NaN.
+/// defined. A probability below e^-700 counts as 0 there. A finite logit counts as what it is: where one arm masks by
+/// the lowest float and the other has p > 0, KL is finite and enormous. The three figures of the logits leave out
+/// tokens that are -infinity in either row (all three are 0 when none is left); differences beyond 1e150 count as that.
+/// No smoothing. No result is NaN.
 template <class Arch = preferred_arch, logit_type R, logit_type C>
 RowDivergence divergence(std::span<const R> reference, std::span<const C> candidate, const RowSum& p, const RowSum& q) {
     using Real = std::conditional_t<std::is_same_v<R, double> || std::is_same_v<C, double>, double, float>;
@@ -138,11 +158,14 @@ RowDivergence divergence(std::span<const R> reference, std::span<const C> candid
     result.reverse_kl /= p.sum;
     result.total_variation /= 2 * p.sum;
     result.jensen_shannon /= 2 * p.sum;
+    result.logit_max = moments.largest();
+    if (result.logit_max > detail::lowest_below_max / 4 || result.lost > 0 || result.gained > 0) {
+        detail::add_far_below(reference, candidate, p, q, result);
+    }
     if (result.lost > 0) { result.kl = std::numeric_limits<double>::infinity(); }
     if (result.gained > 0) { result.reverse_kl = std::numeric_limits<double>::infinity(); }
     result.logit_shift = moments.mean();
     result.logit_rms = moments.rms_about_mean();
-    result.logit_max = moments.largest();
     return result;
 }
 

@@ -101,7 +101,8 @@ template <class Real, class Arch>
     return {phi, psi, m, subtract_product(psi, m * m, mixture_remainder<Arch>(m))};
 }
 
-/// A logit so far below the largest counts as exactly so far: its probability is 0 in any arithmetic.
+/// A logit further below the largest counts as exactly so far here, where nothing may overflow: its probability is 0 in
+/// any arithmetic. What is missing of KL is added by `add_far_below` (divergence.hpp).
 inline constexpr double lowest_below_max = 1e9;
 
 /// Sums of the terms: of KL(p || q), of KL(q || p), |p - q|, the mixture's.
