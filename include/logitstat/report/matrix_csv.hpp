@@ -25,7 +25,7 @@ inline std::string csv_number(std::optional<double> x) { return x && simd::is_fi
 } // namespace report
 
 /// A matrix as CSV (RFC 4180, lines end with LF): one row a pair, unrounded numbers, empty where a figure does not
-/// exist.
+/// exist or is infinite. Names and paths are written byte for byte, whatever a terminal or a spreadsheet makes of them.
 inline std::string csv_report(const Matrix& matrix) {
     using namespace report;
     std::string out =
