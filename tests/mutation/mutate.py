@@ -24,6 +24,7 @@ import random
 import re
 import resource
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -437,6 +438,7 @@ def explained(path):
 def build_mutants(options, headers, sources, folder):
     """Builds the tests with all mutants compiled in. Lines that the compiler refuses then are left out."""
     overlay = folder / "include"
+    shutil.rmtree(overlay, ignore_errors=True)  # of another run: its headers would come before the project's
     number = 0
     for header in headers:
         for mutant in header.mutants():
