@@ -159,6 +159,7 @@ RowDivergence divergence(std::span<const R> reference, std::span<const C> candid
     result.total_variation /= 2 * p.sum;
     result.jensen_shannon /= 2 * p.sum;
     result.logit_max = moments.largest();
+    // A row's largest may be a token that the other row lacks, which logit_max leaves out.
     if (result.logit_max > detail::lowest_below_max / 4 || result.lost > 0 || result.gained > 0) {
         detail::add_far_below(reference, candidate, p, q, result);
     }

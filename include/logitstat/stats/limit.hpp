@@ -23,7 +23,8 @@ struct Limit {
     std::optional<double> estimate;   ///< of the figure, maybe infinite; nothing where it does not exist
     std::optional<Interval> interval; ///< of the figure; nothing where it does not exist
     bool fraction = false;            ///< a share of 1, which reports for people show in per cent
-    /// pass: the whole interval is at most `most`; fail: the whole interval is above; else inconclusive.
+    /// pass: the whole interval is at most `most`; fail: the whole interval is above; else inconclusive. `compare` sets
+    /// pass where all data are equal, since nothing has moved.
     Verdict verdict = Verdict::inconclusive;
     std::string caveat = {}; ///< why the interval does not decide where it seems to; see `doubt`
 };
